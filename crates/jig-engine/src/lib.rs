@@ -1,0 +1,1 @@
+//! Drives one attempt through its chain: guards, agent and code phases, gates, boundary, repair edges, parallel groups, acceptance. Embeddable.

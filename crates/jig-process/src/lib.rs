@@ -1,0 +1,1 @@
+//! Child processes for jig: supervisor, process groups, stop ladder, bounded capture, environment composition, kernel sandbox.

@@ -1,0 +1,1 @@
+//! Translates the Claude Code command line and stream into runtime terms.

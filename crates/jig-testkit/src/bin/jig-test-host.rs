@@ -1,0 +1,2 @@
+//! The program tests use as host of the hidden modes.
+fn main() {}
