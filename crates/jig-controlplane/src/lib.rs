@@ -1,1 +1,25 @@
-//! Owns the truth: definitions, runs, jobs, attempts, leases, events, worktree ledger; serves it over HTTP.
+//! The truth of jig: definitions, runs, jobs, attempts, leases, events, and the
+//! ledger of kept work trees, in one SQLite database per data directory.
+//!
+//! This crate never starts a process, never touches a repository and has never
+//! heard of an agent: what executes an attempt is an [`AttemptExecutor`] that
+//! somebody hands in. It never asks the system for the time or for random bytes.
+//!
+//! Start reading at [`direct`], which takes one run from admission to its end;
+//! then [`service`], one operation per file, each a transaction in which only
+//! `jig_protocol::lifecycle` decides; then [`store`], the only place with SQL.
+
+#![warn(missing_docs)]
+
+#[cfg(not(unix))]
+compile_error!("jig runs on Linux and macOS");
+
+pub mod direct;
+pub mod executor;
+pub mod random;
+pub mod service;
+pub mod store;
+
+pub use executor::AttemptExecutor;
+pub use random::RandomSource;
+pub use store::Store;

@@ -25,3 +25,4 @@ pub mod predicate;
 pub mod repo_path;
 pub mod text;
 pub mod time;
+pub mod token;
