@@ -1,0 +1,24 @@
+//! Capture, compare and restore of a work tree and of the metadata around it.
+//!
+//! - `walk` lists a tree, `fingerprint` says what its files hold, and
+//!   `capture` puts both together;
+//! - `compare` is pure;
+//! - `store` keeps content, `restore` brings it back;
+//! - `metadata` is everything in a git directory that steers git.
+
+mod capture;
+mod compare;
+mod entry;
+mod fingerprint;
+mod guard;
+mod metadata;
+mod restore;
+mod store;
+mod walk;
+
+pub use capture::{Capture, CaptureError};
+pub use compare::{Change, ChangeKind, Changes, Hazard};
+pub use entry::{Entry, EntryKind};
+pub use guard::{GuardOptions, TreeGuard};
+pub use metadata::{MetadataChange, MetadataKind, Owner, PutBackError};
+pub use restore::{Remains, RestoreError, RestoreReport, Selection};

@@ -1,0 +1,331 @@
+//! The walk: every entry below a root, through directory handles, no link
+//! followed, several threads.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use jig_protocol::repo_path::RepoPath;
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, readlinkat, statat};
+use rustix::io::Errno;
+
+use super::entry::{Content, Entry, EntryKind, FileTime, Stat};
+use crate::beneath;
+
+/// More entries than any tree that git could serve; a walk must end.
+pub(crate) const MAX_ENTRIES: usize = 5_000_000;
+/// Deeper than any path git can handle has directories.
+const MAX_DEPTH: usize = 512;
+/// Below this depth directories are opened from the root again instead of
+/// holding their parents open.
+const HELD_DEPTH: usize = 64;
+
+/// Why a walk could not be finished.
+#[derive(Debug)]
+pub(crate) enum WalkError {
+    Io {
+        path: RepoPath,
+        source: std::io::Error,
+    },
+    TooManyEntries,
+}
+
+/// Lists everything below `root` but its own `.git`, in tree order.
+///
+/// Entries changed at or after `racy_since` are marked racy.
+pub(crate) fn walk(
+    root: BorrowedFd<'_>,
+    threads: usize,
+    racy_since: FileTime,
+) -> Result<Vec<Entry>, WalkError> {
+    let first = Task {
+        id: 0,
+        parent: None,
+        path: Vec::new(),
+        depth: 0,
+    };
+    let shared = Shared {
+        root,
+        racy_since,
+        queue: Mutex::new(Queue {
+            tasks: vec![first],
+            busy: 0,
+            done: HashMap::new(),
+            error: None,
+        }),
+        wake: Condvar::new(),
+        next_id: AtomicUsize::new(1),
+        entries: AtomicUsize::new(0),
+        stop: AtomicBool::new(false),
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads.max(1) {
+            scope.spawn(|| shared.work());
+        }
+        shared.work();
+    });
+    let queue = shared
+        .queue
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    match queue.error {
+        Some(error) => Err(error),
+        None => Ok(assemble(queue.done)),
+    }
+}
+
+/// A directory that is still to be listed.
+struct Task {
+    id: usize,
+    parent: Option<Arc<OwnedFd>>,
+    path: Vec<u8>,
+    depth: usize,
+}
+
+/// A listed directory: its entries by name, each with the id of its own listing
+/// when it is a directory. `None`: it could not be listed.
+type Listing = Option<Vec<(Entry, usize)>>;
+
+struct Queue {
+    tasks: Vec<Task>,
+    busy: usize,
+    done: HashMap<usize, Listing>,
+    error: Option<WalkError>,
+}
+
+struct Shared<'a> {
+    root: BorrowedFd<'a>,
+    racy_since: FileTime,
+    queue: Mutex<Queue>,
+    wake: Condvar,
+    next_id: AtomicUsize,
+    entries: AtomicUsize,
+    stop: AtomicBool,
+}
+
+impl Shared<'_> {
+    fn work(&self) {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if queue.error.is_some() {
+                return;
+            }
+            let Some(task) = queue.tasks.pop() else {
+                if queue.busy == 0 {
+                    return;
+                }
+                queue = self
+                    .wake
+                    .wait(queue)
+                    .unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            queue.busy += 1;
+            drop(queue);
+            let result = self.list(&task);
+            queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            queue.busy -= 1;
+            match result {
+                Ok((listing, tasks)) => {
+                    queue.done.insert(task.id, listing);
+                    queue.tasks.extend(tasks);
+                }
+                Err(error) => {
+                    self.stop.store(true, Ordering::Relaxed);
+                    queue.error.get_or_insert(error);
+                }
+            }
+            self.wake.notify_all();
+        }
+    }
+
+    fn list(&self, task: &Task) -> Result<(Listing, Vec<Task>), WalkError> {
+        let fail = |errno: Errno| WalkError::Io {
+            path: RepoPath::from_bytes(task.path.as_slice()),
+            source: errno.into(),
+        };
+        let handle = match self.open(task) {
+            Ok(handle) => Arc::new(handle),
+            Err(errno @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => return Err(fail(errno)),
+            // The root itself must be there.
+            Err(errno) if task.depth == 0 => return Err(fail(errno)),
+            Err(_) => return Ok((None, Vec::new())),
+        };
+        let mut listing = Vec::new();
+        let mut tasks = Vec::new();
+        for name in Dir::read_from(&handle).map_err(fail)? {
+            let name = match name {
+                Ok(name) => name,
+                Err(_) if task.depth > 0 => return Ok((None, Vec::new())),
+                Err(errno) => return Err(fail(errno)),
+            };
+            let name = name.file_name();
+            if name == c"." || name == c".." || (task.depth == 0 && name == c".git") {
+                continue;
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok((None, Vec::new()));
+            }
+            let path = join(&task.path, name.to_bytes());
+            let Some(entry) = self.entry(handle.as_fd(), name, path) else {
+                continue;
+            };
+            let mut id = 0;
+            if entry.kind == EntryKind::Directory && task.depth < MAX_DEPTH {
+                id = self.next_id.fetch_add(1, Ordering::Relaxed);
+                let parent = (task.depth < HELD_DEPTH).then(|| handle.clone());
+                let path = entry.path.as_bytes().to_vec();
+                tasks.push(Task {
+                    id,
+                    parent,
+                    path,
+                    depth: task.depth + 1,
+                });
+            }
+            listing.push((entry, id));
+        }
+        if self.entries.fetch_add(listing.len(), Ordering::Relaxed) + listing.len() > MAX_ENTRIES {
+            return Err(WalkError::TooManyEntries);
+        }
+        listing.sort_unstable_by(|(l, _), (r, _)| l.path.cmp(&r.path));
+        Ok((Some(listing), tasks))
+    }
+
+    fn open(&self, task: &Task) -> rustix::io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match &task.parent {
+            Some(parent) => {
+                let cut = task
+                    .path
+                    .iter()
+                    .rposition(|byte| *byte == b'/')
+                    .map_or(0, |cut| cut + 1);
+                openat(
+                    parent,
+                    task.path.get(cut..).unwrap_or_default(),
+                    flags,
+                    Mode::empty(),
+                )
+            }
+            None => beneath::open(self.root, &task.path, flags),
+        }
+    }
+
+    /// Describes one entry; `None` when it vanished in between.
+    fn entry(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &std::ffi::CStr,
+        path: Vec<u8>,
+    ) -> Option<Entry> {
+        let path = RepoPath::from_bytes(path);
+        let stat = match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => return None,
+            Err(_) => return Some(unreadable(path)),
+        };
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => EntryKind::File,
+            FileType::Symlink => EntryKind::Link,
+            FileType::Directory => EntryKind::Directory,
+            FileType::Fifo => EntryKind::Fifo,
+            FileType::Socket => EntryKind::Socket,
+            FileType::BlockDevice | FileType::CharacterDevice => EntryKind::Device,
+            FileType::Unknown => EntryKind::Unreadable,
+        };
+        let target = if kind == EntryKind::Link {
+            match readlinkat(directory, name, Vec::new()) {
+                Ok(target) => Some(target.into_bytes().into_boxed_slice()),
+                Err(_) => return Some(unreadable(path)),
+            }
+        } else {
+            None
+        };
+        let record = record(&stat);
+        Some(Entry {
+            path,
+            kind,
+            mode: u32::from(stat.st_mode) & 0o7777,
+            links: if kind == EntryKind::Directory {
+                1
+            } else {
+                u64::from(stat.st_nlink)
+            },
+            target,
+            racy: record.changed >= self.racy_since,
+            stat: record,
+            content: Content::None,
+        })
+    }
+}
+
+/// Keeps of a stat what identifies an entry.
+#[expect(
+    clippy::useless_conversion,
+    clippy::unnecessary_fallible_conversions,
+    reason = "the fields' types differ between platforms"
+)]
+pub(crate) fn record(stat: &rustix::fs::Stat) -> Stat {
+    Stat {
+        device: u64::try_from(stat.st_dev).unwrap_or(u64::MAX),
+        inode: u64::from(stat.st_ino),
+        size: u64::try_from(stat.st_size).unwrap_or(0),
+        modified: FileTime {
+            seconds: stat.st_mtime,
+            nanos: u32::try_from(stat.st_mtime_nsec).unwrap_or(0),
+        },
+        changed: FileTime {
+            seconds: stat.st_ctime,
+            nanos: u32::try_from(stat.st_ctime_nsec).unwrap_or(0),
+        },
+        user: stat.st_uid,
+        group: stat.st_gid,
+    }
+}
+
+fn unreadable(path: RepoPath) -> Entry {
+    Entry {
+        path,
+        kind: EntryKind::Unreadable,
+        mode: 0,
+        links: 1,
+        target: None,
+        stat: Stat::default(),
+        content: Content::None,
+        racy: true,
+    }
+}
+
+fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut path = Vec::with_capacity(directory.len() + 1 + name.len());
+    path.extend_from_slice(directory);
+    if !path.is_empty() {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name);
+    path
+}
+
+/// Puts the listings together, each directory followed by its content.
+fn assemble(mut done: HashMap<usize, Listing>) -> Vec<Entry> {
+    let mut entries = Vec::with_capacity(done.values().flatten().map(Vec::len).sum());
+    let mut stack = vec![done.remove(&0).flatten().unwrap_or_default().into_iter()];
+    while let Some(siblings) = stack.last_mut() {
+        let Some((mut entry, id)) = siblings.next() else {
+            stack.pop();
+            continue;
+        };
+        if entry.kind == EntryKind::Directory {
+            match done.remove(&id).flatten() {
+                Some(listing) => stack.push(listing.into_iter()),
+                None => {
+                    entry.kind = EntryKind::Unreadable;
+                    entry.racy = true;
+                }
+            }
+        }
+        entries.push(entry);
+    }
+    entries
+}
