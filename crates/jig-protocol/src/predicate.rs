@@ -112,6 +112,34 @@ impl Predicate {
     }
 }
 
+/// What a field of known type holds, when `predicate` compares it with a literal
+/// that it can never equal; `None` when the comparison makes sense or the
+/// field's type is not known.
+#[must_use]
+pub fn wrong_literal(predicate: &Predicate) -> Option<&'static str> {
+    // Every field may be absent, and an absent field equals null.
+    if predicate.literal.is_null() {
+        return None;
+    }
+    let (fits, expected) = match predicate.field.as_str() {
+        "approved" | "passed" => (predicate.literal.is_boolean(), "`true` or `false`"),
+        "status" => (
+            matches!(predicate.literal.as_str(), Some("success" | "fail")),
+            "`success` or `fail`",
+        ),
+        "exit_code" => (predicate.literal.is_number(), "a number"),
+        "summary" | "notes_for_next_agent" | "output_tail" => {
+            (predicate.literal.is_string(), "a text")
+        }
+        "artifacts" | "changed_files" | "failures" | "blocking" | "findings" => (
+            false,
+            "a list; a lone field name tests whether it holds anything",
+        ),
+        _ => return None,
+    };
+    (!fits).then_some(expected)
+}
+
 fn equals(value: &Value, literal: &Value) -> bool {
     match (value, literal) {
         // 1 and 1.0 are the same number, whatever the text said.
