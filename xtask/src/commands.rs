@@ -58,10 +58,9 @@ pub fn clippy(workspace: &Workspace) -> Result<Outcome> {
 /// The vocabulary builds where there is no operating system at all.
 pub fn wasm(workspace: &Workspace) -> Result<Outcome> {
     const TARGET: &str = "wasm32-unknown-unknown";
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output = Command::new(rustc)
+    let output = workspace
+        .rustc()
         .args(["--print", "sysroot"])
-        .current_dir(workspace.root())
         .output()
         .context("cannot start rustc")?;
     ensure!(output.status.success(), "`rustc --print sysroot` failed");

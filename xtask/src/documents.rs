@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::boundary::Manifests;
 use crate::finding::Finding;
 use crate::workspace::Workspace;
 
@@ -32,6 +33,7 @@ pub fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
 /// Every third-party crate of `[workspace.dependencies]` has a row that says why
 /// it is there, and no row is left behind.
 fn dependencies(workspace: &Workspace) -> Result<Vec<Finding>> {
+    let manifests = Manifests::read(workspace)?;
     let manifest: toml::Table = workspace
         .read("Cargo.toml")?
         .parse()
@@ -56,6 +58,21 @@ fn dependencies(workspace: &Workspace) -> Result<Vec<Finding>> {
                 DEPENDENCIES,
                 format!("`{name}` has no row"),
                 "add one: name, why it is here, licence",
+            ));
+        }
+    }
+    for name in &third_party {
+        let is_used = manifests
+            .members
+            .iter()
+            .flat_map(|member| &member.arrows)
+            .any(|arrow| arrow.renamed.as_ref().unwrap_or(&arrow.to) == *name);
+        if !is_used {
+            findings.push(Finding::new(
+                "documents/dependencies",
+                "Cargo.toml",
+                format!("no crate uses `{name}` of [workspace.dependencies]"),
+                "take it out, and its row with it",
             ));
         }
     }

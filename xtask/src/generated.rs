@@ -4,7 +4,7 @@
 //! `JIG_BLESS` is set; without it the same test compares. This part runs those
 //! tests, listed in `xtask/rules/generated.toml`.
 
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -70,13 +70,16 @@ impl Owner {
         let mut command = workspace.cargo();
         command
             .args(["test", "-p", &self.package, &self.filter])
-            .stderr(Stdio::inherit());
+            .stdout(Stdio::piped());
         if bless {
             command.env(BLESS, "1");
         } else {
             command.env_remove(BLESS);
         }
-        let output = command.output().context("cannot start `cargo test`")?;
+        let output = command
+            .spawn()
+            .and_then(Child::wait_with_output)
+            .context("cannot run `cargo test`")?;
         let printed = String::from_utf8_lossy(&output.stdout);
         let problem = if !output.status.success() {
             format!(

@@ -93,18 +93,14 @@ fn attributes(source: &Source, findings: &mut Vec<Finding>) {
     }
 }
 
-/// `mod.rs` holds documentation, declarations and re-exports.
+/// `mod.rs` holds documentation and re-exports.
 fn module_file(source: &Source, findings: &mut Vec<Finding>) {
     if !source.path.ends_with("/mod.rs") || source.is_test {
         return;
     }
-    let code = source.tokens.iter().find(|token| {
-        !token.in_test
-            && ["fn", "impl", "macro_rules"]
-                .iter()
-                .any(|w| token.is_word(w))
-    });
-    if let Some(token) = code {
+    const CODE: [&str; 6] = ["fn", "impl", "macro_rules", "struct", "enum", "trait"];
+    let is_code = |token: &&Token| !token.in_test && CODE.iter().any(|word| token.is_word(word));
+    if let Some(token) = source.tokens.iter().find(is_code) {
         findings.push(Finding::at(
             "tidy/mod",
             &source.path,

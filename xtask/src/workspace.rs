@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::de::DeserializeOwned;
@@ -13,6 +13,8 @@ use serde::de::DeserializeOwned;
 pub struct Workspace {
     root: PathBuf,
     cargo: PathBuf,
+    rustc: PathBuf,
+    quiet: bool,
 }
 
 impl Workspace {
@@ -20,9 +22,12 @@ impl Workspace {
     /// that runs this program (or the one on the path).
     pub fn at(root: impl Into<PathBuf>) -> Self {
         let cargo = std::env::var_os("CARGO").map_or_else(|| "cargo".into(), PathBuf::from);
+        let rustc = std::env::var_os("RUSTC").map_or_else(|| "rustc".into(), PathBuf::from);
         Self {
             root: root.into(),
             cargo,
+            rustc,
+            quiet: false,
         }
     }
 
@@ -31,6 +36,27 @@ impl Workspace {
     pub fn with_cargo(mut self, cargo: impl Into<PathBuf>) -> Self {
         self.cargo = cargo.into();
         self
+    }
+
+    /// The same workspace, examined with another compiler.
+    #[must_use]
+    pub fn with_rustc(mut self, rustc: impl Into<PathBuf>) -> Self {
+        self.rustc = rustc.into();
+        self
+    }
+
+    /// The same workspace, examined without showing what cargo prints.
+    #[must_use]
+    pub fn quiet(mut self) -> Self {
+        self.quiet = true;
+        self
+    }
+
+    /// The compiler, to be asked what it can do.
+    pub fn rustc(&self) -> Command {
+        let mut command = Command::new(&self.rustc);
+        command.current_dir(&self.root);
+        command
     }
 
     /// The directory of the root manifest.
@@ -45,6 +71,9 @@ impl Workspace {
     pub fn cargo(&self) -> Command {
         let mut command = Command::new(&self.cargo);
         command.current_dir(&self.root);
+        if self.quiet {
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+        }
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy();
             if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
@@ -64,6 +93,8 @@ impl Workspace {
         } = self
             .cargo()
             .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .output()
             .with_context(|| format!("cannot start `cargo {}`", arguments.join(" ")))?;
         if !status.success() {
