@@ -1,1 +1,23 @@
-//! Fixtures, manual clock, the test host program, fault points: what the tests of every crate share.
+//! What the tests of every crate share: fixtures, a clock that is moved by
+//! hand, the host program of the hidden modes, looks at the table of processes.
+//!
+//! Only ever a development dependency. It must not know the engine, the
+//! control plane or a vendor's agent.
+//!
+//! Everything here panics with a readable message where a product would
+//! return an error: a fixture that fails is a test that fails.
+
+#![warn(missing_docs)]
+
+pub mod clock;
+mod effort;
+mod host;
+pub mod processes;
+pub mod repo;
+mod wait;
+
+pub use clock::ManualClock;
+pub use effort::{long, repeat};
+pub use host::{host, host_path};
+pub use repo::Repo;
+pub use wait::{BOUND, wait_until, wait_until_async};

@@ -1,2 +1,5 @@
 //! The program tests use as host of the hidden modes.
-fn main() {}
+
+fn main() {
+    jig_process::supervisor_main();
+}
