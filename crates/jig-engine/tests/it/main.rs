@@ -1,0 +1,3 @@
+//! The engine's integration tests: one binary, real git, real processes.
+
+mod redaction;
