@@ -17,10 +17,8 @@
 compile_error!("jig-engine runs on Linux and macOS");
 
 mod acceptance;
-mod agent_phase;
 mod beneath;
 pub mod boundary;
-mod budget;
 mod fields;
 pub mod gates;
 pub mod host;
@@ -30,3 +28,5 @@ mod summary;
 #[cfg(test)]
 mod testing;
 mod trace;
+
+pub use trace::{EventSink, NoSink, OpenTraceError, SinkError};

@@ -4,8 +4,9 @@ use jig_protocol::definition::Definition;
 
 /// A definition from its text; panics with the diagnostics.
 pub(crate) fn definition(text: &str) -> Definition {
-    match jig_protocol::definition::parse(text) {
-        Ok(parsed) => parsed,
-        Err(problems) => panic!("{problems:?}"),
+    let parsed = jig_protocol::definition::parse(text);
+    match parsed.definition {
+        Some(definition) => definition,
+        None => panic!("{:?}", parsed.diagnostics),
     }
 }

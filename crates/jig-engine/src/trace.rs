@@ -7,15 +7,16 @@
 //! phase; what went wrong with them is reported at the end.
 
 use std::fs::{File, OpenOptions};
+use std::future::Future;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jig_protocol::event::{Event, EventBody};
 use jig_protocol::time::Clock;
 use jig_protocol::{limits, text};
-use jig_runtime::BoxFuture;
 use serde_json::{Value, json};
 
 use crate::redact::Redactor;
@@ -34,7 +35,7 @@ pub trait EventSink: Send + Sync {
 
     /// Makes what was taken so far durable. Called when an agent is about to
     /// be asked, when an entry has its terminal record, and at the end.
-    fn flush(&self) -> BoxFuture<'_, Result<(), SinkError>> {
+    fn flush(&self) -> Pin<Box<dyn Future<Output = Result<(), SinkError>> + Send + '_>> {
         Box::pin(async { Ok(()) })
     }
 }
@@ -123,7 +124,9 @@ impl Emitter {
 
     /// Says what happened, in a phase or outside of any.
     pub(crate) fn emit(&self, phase: Option<&str>, body: &EventBody) {
-        let name = body.name().map(|name| self.redactor.text(name).into_owned());
+        let name = body
+            .name()
+            .map(|name| self.redactor.text(name).into_owned());
         let payload = body.payload().map(|mut payload| {
             self.redactor.value(&mut payload);
             bounded(payload)

@@ -1,1 +1,1 @@
-//! An agent's entry into a phase: prompts, sends, corrections, gates, ends.
+//! An agent's part of a phase.

@@ -128,6 +128,13 @@ impl Redactor {
         Cow::Owned(self.replaced(bytes, &spans))
     }
 
+    /// Bytes that were cut nowhere but where no secret is; `None` when there
+    /// was nothing to hide.
+    pub(super) fn whole(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let spans = self.matches(bytes);
+        (!spans.is_empty()).then(|| self.replaced(bytes, &spans))
+    }
+
     /// A path without secrets.
     #[must_use]
     pub fn path(&self, path: &RepoPath) -> RepoPath {

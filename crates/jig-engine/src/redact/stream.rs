@@ -2,7 +2,7 @@
 
 use super::redactor::Redactor;
 
-/// Raw text held back at most, the redactor's margin aside.
+/// Raw bytes held back at most, the redactor's margin aside.
 const HELD_BYTES: usize = jig_protocol::limits::AGENT_TEXT_BYTES;
 
 /// Joins the consecutive text deltas of one message, so that a secret split
@@ -17,13 +17,10 @@ impl TextJoiner {
     /// Takes one delta; gives back text once enough has gathered.
     pub fn push(&mut self, redactor: &Redactor, delta: &str) -> Option<String> {
         self.held.push_str(delta);
-        if self.held.len() <= HELD_BYTES + redactor.margin() {
-            return None;
-        }
-        let cut = self.safe_cut(redactor, HELD_BYTES);
-        let rest = self.held.split_off(cut);
+        let cut = safe_cut(redactor, self.held.as_bytes())?;
+        let rest = self.held.split_off(self.held.ceil_char_boundary(cut));
         let ready = std::mem::replace(&mut self.held, rest);
-        Some(redactor.text(&ready).into_owned())
+        Some(text(redactor, ready))
     }
 
     /// Ends the message; gives back what is left of it.
@@ -31,18 +28,26 @@ impl TextJoiner {
         if self.held.is_empty() {
             return None;
         }
-        let ready = std::mem::take(&mut self.held);
-        Some(redactor.text(&ready).into_owned())
+        Some(text(redactor, std::mem::take(&mut self.held)))
     }
+}
 
-    /// A place near `wanted` that no secret covers: matches that begin before
-    /// it are complete, since a margin of text follows it.
-    fn safe_cut(&self, redactor: &Redactor, wanted: usize) -> usize {
-        let cut = self.held.floor_char_boundary(wanted);
-        let spans = redactor.matches(self.held.as_bytes());
-        spans
-            .iter()
-            .find(|(span, _)| span.start < cut && cut < span.end)
-            .map_or(cut, |(span, _)| self.held.ceil_char_boundary(span.end))
-    }
+fn text(redactor: &Redactor, whole: String) -> String {
+    redactor
+        .whole(whole.as_bytes())
+        .map_or(whole, |clean| String::from_utf8_lossy(&clean).into_owned())
+}
+
+/// Where the text held so far may be cut, once it is long enough: matches that
+/// begin before that place are complete, since a margin of text follows it.
+pub(super) fn safe_cut(redactor: &Redactor, held: &[u8]) -> Option<usize> {
+    let cut = held
+        .len()
+        .checked_sub(redactor.margin())
+        .filter(|cut| *cut > HELD_BYTES)?;
+    let spans = redactor.matches(held);
+    let covering = spans
+        .iter()
+        .find(|(span, _)| span.start < cut && cut < span.end);
+    Some(covering.map_or(cut, |(span, _)| span.end))
 }

@@ -32,10 +32,8 @@ fn hex(bytes: &[u8], between: &str) -> String {
 }
 
 fn json_text(text: &str) -> String {
-    serde_json::to_string(text)
-        .unwrap()
-        .trim_matches('"')
-        .to_owned()
+    let quoted = serde_json::to_string(text).unwrap();
+    quoted[1..quoted.len() - 1].to_owned()
 }
 
 fn ascii_json(text: &str) -> String {
@@ -205,7 +203,7 @@ fn secrets() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn no_form_survives(
@@ -224,7 +222,8 @@ proptest! {
         for lead in 0..3 {
             let bytes = [vec![0; lead], secret.clone().into_bytes()].concat();
             let text = format!("{before} {}", STANDARD.encode(bytes));
-            prop_assert!(redactor.text(&text).len() != text.len(), "{}", text);
+            let out = redactor.text(&text);
+            prop_assert!(out != text, "{}", text);
         }
     }
 
@@ -232,7 +231,8 @@ proptest! {
     fn text_without_a_secret_is_untouched(text in "[A-Z ,.]{0,2000}", secret in "[a-z]{8,20}") {
         prop_assume!(!text.to_lowercase().contains(&secret));
         let redactor = Redactor::new([("K", secret.as_str())]);
-        prop_assert_eq!(redactor.text(&text).as_ref(), text.as_str());
+        let out = redactor.text(&text);
+        prop_assert_eq!(&out, &text);
     }
 
     #[test]
