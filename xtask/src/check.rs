@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::commands::{self, Outcome};
 use crate::finding::Finding;
 use crate::workspace::Workspace;
-use crate::{boundary, documents, generated, size, source, tidy, words};
+use crate::{boundary, documents, generated, size, source, tidy, words, workflows};
 
 /// One part of the check.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +55,7 @@ pub const PARTS: [Part; 15] = [
     },
     Part {
         name: "tidy",
-        about: "documentation, attributes, mod.rs, shared settings",
+        about: "crate docs, attributes, mod.rs, shared settings, workflows",
         in_check: true,
         run: run_tidy,
     },
@@ -172,7 +172,9 @@ fn run_size(workspace: &Workspace) -> Result<Outcome> {
 }
 
 fn run_tidy(workspace: &Workspace) -> Result<Outcome> {
-    ran(tidy::check(workspace, &source::read_all(workspace)?))
+    let mut findings = tidy::check(workspace, &source::read_all(workspace)?)?;
+    findings.extend(workflows::check(workspace)?);
+    ran(Ok(findings))
 }
 
 fn run_documents(workspace: &Workspace) -> Result<Outcome> {

@@ -25,4 +25,5 @@ pub mod size;
 pub mod source;
 pub mod tidy;
 pub mod words;
+pub mod workflows;
 pub mod workspace;

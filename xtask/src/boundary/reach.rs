@@ -1,6 +1,8 @@
 //! What only the resolved tree tells: forbidden packages and features, however
 //! deep they lie.
 
+use std::collections::BTreeMap;
+
 use super::arrows::ways_down;
 use super::layers::{CrateRules, ExceptionKind, Layers, UsedExceptions};
 use super::manifests::{Manifests, Member};
@@ -16,22 +18,42 @@ pub(super) fn check(
     used: &mut UsedExceptions,
     findings: &mut Vec<Finding>,
 ) -> bool {
-    let mut complete = true;
+    let mut unreadable: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for member in &manifests.members {
         match Tree::read(workspace, &member.name) {
             Ok(tree) => member_tree(layers, manifests, member, &tree, used, findings),
-            Err(error) => {
-                complete = false;
-                findings.push(Finding::new(
-                    "boundary/unreadable",
-                    &member.manifest,
-                    format!("the tree below {} cannot be read: {error:#}", member.name),
-                    "bring Cargo.lock up to date and run `cargo fetch`, then check again",
-                ));
-            }
+            Err(error) => unreadable
+                .entry(cause(&error))
+                .or_default()
+                .push(&member.name),
         }
     }
+    let complete = unreadable.is_empty();
+    for (cause, names) in unreadable {
+        findings.push(Finding::new(
+            "boundary/unreadable",
+            "Cargo.lock",
+            format!(
+                "the tree below {} cannot be read: {cause}",
+                names.join(", ")
+            ),
+            "bring Cargo.lock up to date and run `cargo fetch`, then check again",
+        ));
+    }
     complete
+}
+
+/// What cargo said, without the command line, which is another for every crate, and
+/// without its remarks about waiting.
+fn cause(error: &anyhow::Error) -> String {
+    let text = format!("{error:#}");
+    let said = text
+        .split_once('\n')
+        .map_or(text.as_str(), |(_, said)| said);
+    let lines = said
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("Blocking"));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn member_tree(

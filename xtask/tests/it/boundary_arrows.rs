@@ -55,7 +55,7 @@ fn an_arrow_is_named_even_when_the_lock_file_is_stale() {
     );
     let findings = fixture.boundary();
     named(&findings, "boundary/arrow", "crates/engine/Cargo.toml");
-    named(&findings, "boundary/unreadable", "crates/engine/Cargo.toml");
+    named(&findings, "boundary/unreadable", "Cargo.lock");
     assert_eq!(fixture.read("Cargo.lock"), lock, "a check changes nothing");
 }
 

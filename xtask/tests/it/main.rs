@@ -17,3 +17,4 @@ mod runner;
 mod size;
 mod tidy;
 mod words;
+mod workflows;

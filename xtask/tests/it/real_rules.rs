@@ -7,8 +7,7 @@ use xtask::words;
 
 use crate::fixture::{Fixture, named, none, repository};
 
-/// Every word of the real `words.toml` with a place where it may not stand and one
-/// where it may.
+/// Code with a place where it may not stand and one where it may.
 const PLANTED: [(&str, &str, Option<&str>); 15] = [
     (
         "sqlx::query(\"x\");",
@@ -99,6 +98,34 @@ fn the_words_of_the_house_stand_where_they_belong() {
             let fixture = with_real_words();
             fixture.write(right, &text);
             none(&words::check(&fixture.workspace(), &fixture.sources()).unwrap());
+        }
+    }
+}
+
+#[test]
+fn every_word_of_the_house_is_found_where_it_is_looked_for() {
+    let fixture = with_real_words();
+    let rules: toml::Table = fixture.read("xtask/rules/words.toml").parse().unwrap();
+    let strings = |rule: &toml::Value, key: &str| -> Vec<String> {
+        let list = rule.get(key).and_then(toml::Value::as_array);
+        let texts = list.into_iter().flatten().filter_map(toml::Value::as_str);
+        texts.map(str::to_owned).collect()
+    };
+    for rule in rules["word"].as_array().unwrap() {
+        let within = strings(rule, "within");
+        let place = within
+            .first()
+            .map_or("crates/jig-engine/src/".to_owned(), |w| w.replace('*', "x"));
+        for word in strings(rule, "words") {
+            let path = format!("{place}planted.rs");
+            let code = word.replace('…', ".map(|x| { x; y })");
+            fixture.write(&path, &format!("fn f() {{ {code} }}\n"));
+            let findings = words::check(&fixture.workspace(), &fixture.sources()).unwrap();
+            let named = findings
+                .iter()
+                .any(|f| f.problem.contains(&format!("`{word}`")));
+            assert!(named, "{word} in {path}: {findings:?}");
+            fs::remove_file(fixture.path(&path)).unwrap();
         }
     }
 }
