@@ -46,6 +46,19 @@ pub async fn record_events(
     Ok(recorded)
 }
 
+/// The same for an attempt whose holder is proven dead.
+pub(crate) async fn record_events_unowned(
+    store: &Store,
+    attempt: AttemptId,
+    batch: &[Event],
+) -> Result<Recorded, TransitionError> {
+    let now = store.clock().now();
+    let mut tx = store.begin("store events").await?;
+    let recorded = record(&mut tx, attempt, batch, now).await?;
+    tx.commit().await?;
+    Ok(recorded)
+}
+
 /// The same inside a transaction whose owner was checked.
 pub(crate) async fn record(
     tx: &mut WriteTx,

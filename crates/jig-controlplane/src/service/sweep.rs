@@ -49,6 +49,8 @@ pub async fn sweep(
     let live = leases::live(store.reader().await?.db()).await?;
     let live: Vec<_> = live
         .into_iter()
+        // The life of a direct run is told by its marker.
+        .filter(|lease| lease.holder_id != crate::direct::HOLDER)
         .map(|lease| (lease.attempt_id, lease.state))
         .collect();
     let now = store.clock().now();

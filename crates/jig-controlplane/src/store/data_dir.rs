@@ -61,15 +61,9 @@ pub struct NetworkFileSystem(pub &'static str);
 /// Which network file system `path` lies on, if any.
 #[cfg(target_os = "linux")]
 pub(super) fn network_file_system(path: &Path) -> io::Result<Option<NetworkFileSystem>> {
-    let kind = rustix::fs::statfs(path)?.f_type;
-    // The field's width differs between platforms; magic numbers have 32 bits.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::unnecessary_cast,
-        reason = "the kernel's constant, whatever type carries it"
-    )]
-    let magic = kind as u32;
+    // The field's type differs between platforms; magic numbers have 32 bits.
+    let kind = i128::from(rustix::fs::statfs(path)?.f_type) & 0xffff_ffff;
+    let magic = u32::try_from(kind).unwrap_or_default();
     Ok(network_name(magic).map(NetworkFileSystem))
 }
 

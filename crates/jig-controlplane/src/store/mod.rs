@@ -27,6 +27,7 @@ pub(crate) mod worktrees;
 mod write_tx;
 
 pub use attempts::AttemptRecord;
+pub(crate) use data_dir::open_private_file;
 pub use data_dir::{NetworkFileSystem, attempt_dir, trace_path};
 pub use definitions::DefinitionRecord;
 pub use envelopes::EnvelopeRecord;
