@@ -89,12 +89,21 @@ fn open_following_inside(tree: &Path, path: &Path) -> Result<rustix::fd::OwnedFd
     )
 }
 
+/// What to do about a missing directory on the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OnTheWay {
+    /// Give up.
+    MustExist,
+    /// Make it, 0700; a link or file in its place is removed first.
+    Make,
+}
+
 /// Opens the directory `path` below `root`, component by component, following
-/// no link at all; missing directories are made (0700) when `make` says so.
-pub(crate) fn open_dir_beneath(
+/// no link at all.
+fn open_dir_beneath(
     root: &Path,
     path: &Path,
-    make: bool,
+    on_the_way: OnTheWay,
 ) -> io::Result<rustix::fd::OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut dir = rustix::fs::open(root, flags, Mode::empty())?;
@@ -104,28 +113,43 @@ pub(crate) fn open_dir_beneath(
             Component::CurDir => continue,
             _ => return Err(io::Error::from(io::ErrorKind::InvalidInput)),
         };
-        if make {
-            match rustix::fs::mkdirat(&dir, name, Mode::RWXU) {
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(other) => return Err(other.into()),
+        let opened = rustix::fs::openat(&dir, name, flags, Mode::empty());
+        dir = match (opened, on_the_way) {
+            (Ok(next), _) => next,
+            (Err(Errno::NOENT), OnTheWay::Make) => {
+                rustix::fs::mkdirat(&dir, name, Mode::RWXU)?;
+                rustix::fs::openat(&dir, name, flags, Mode::empty())?
             }
-        }
-        dir = rustix::fs::openat(&dir, name, flags, Mode::empty())?;
+            (Err(Errno::NOTDIR | Errno::LOOP), OnTheWay::Make) => {
+                rustix::fs::unlinkat(&dir, name, AtFlags::empty())?;
+                rustix::fs::mkdirat(&dir, name, Mode::RWXU)?;
+                rustix::fs::openat(&dir, name, flags, Mode::empty())?
+            }
+            (Err(other), _) => return Err(other.into()),
+        };
     }
     Ok(dir)
 }
 
-/// Writes `content` to a new file `path` below `root`, 0600, following no link
-/// on the way. Whatever lies at the place itself is replaced, never written
-/// through.
+/// Makes the directory `path` below `root`, following no link on the way.
 ///
 /// # Errors
-/// When a part of the way is no directory, or the file system refuses.
+/// Whatever the file system says.
+pub(crate) fn make_dir_beneath(root: &Path, path: &Path) -> io::Result<()> {
+    open_dir_beneath(root, path, OnTheWay::Make).map(drop)
+}
+
+/// Writes `content` to a new file `path` below `root`, 0600, following no link
+/// on the way. A link or file at the place, or in the place of a directory on
+/// the way, is replaced, never written through.
+///
+/// # Errors
+/// Whatever the file system says.
 pub(crate) fn write_beneath(root: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
     let name = path.file_name().ok_or_else(invalid)?;
     let parent = path.parent().unwrap_or(Path::new(""));
-    let dir = open_dir_beneath(root, parent, true)?;
+    let dir = open_dir_beneath(root, parent, OnTheWay::Make)?;
     match rustix::fs::unlinkat(&dir, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => {}
         Err(other) => return Err(other.into()),
@@ -151,7 +175,7 @@ pub(crate) fn remove_beneath(root: &Path, path: &Path) -> io::Result<bool> {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
         )
     };
-    let dir = match open_dir_beneath(root, parent, false) {
+    let dir = match open_dir_beneath(root, parent, OnTheWay::MustExist) {
         Ok(dir) => dir,
         Err(error) if gone(&error) || error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
             return Ok(false);
@@ -180,7 +204,7 @@ pub(crate) fn read_plain_file(
         return Ok(None);
     };
     let parent = path.parent().unwrap_or(Path::new(""));
-    let Ok(dir) = open_dir_beneath(root, parent, false) else {
+    let Ok(dir) = open_dir_beneath(root, parent, OnTheWay::MustExist) else {
         return Ok(None);
     };
     // NONBLOCK: a FIFO in the file's place must not hold jig up.
@@ -249,9 +273,12 @@ mod tests {
 
         std::fs::create_dir(dir.path().join("elsewhere")).unwrap();
         symlink("../elsewhere", home.join("conf")).unwrap();
-        assert!(write_beneath(&home, Path::new("conf/token"), b"x").is_err());
-        assert!(!dir.path().join("elsewhere/token").exists());
         assert!(!remove_beneath(&home, Path::new("conf/token")).unwrap());
+        write_beneath(&home, Path::new("conf/token"), b"x").unwrap();
+        assert!(!dir.path().join("elsewhere/token").exists());
+        assert!(home.join("conf/token").exists());
+        assert!(remove_beneath(&home, Path::new("conf/token")).unwrap());
+        assert!(!home.join("conf/token").exists());
     }
 
     #[test]

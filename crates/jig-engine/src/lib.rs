@@ -19,6 +19,7 @@ compile_error!("jig-engine runs on Linux and macOS");
 mod acceptance;
 mod beneath;
 pub mod boundary;
+pub mod command;
 mod fields;
 pub mod gates;
 pub mod host;

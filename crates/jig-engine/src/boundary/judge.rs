@@ -1,7 +1,7 @@
 //! Which changes are permitted: a pure decision over the differences of two
 //! captures.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jig_protocol::definition::{DirGrant, PathPattern};
 use jig_protocol::repo_path::RepoPath;
@@ -17,12 +17,8 @@ pub enum Kind {
     Link,
     /// A directory; judged only when it is empty or its own mode changed.
     Directory,
-    /// A directory that is a repository of its own, or what looks like one.
-    Repository,
-    /// A FIFO, a socket, a device.
-    Special,
-    /// Something that could not be read.
-    Unreadable,
+    /// Anything else: a pipe, a socket, a device, something unreadable.
+    Other,
 }
 
 /// One path that differs between the captures before and after an entry.
@@ -38,8 +34,9 @@ pub struct Difference {
     pub tracked_in_base: bool,
     /// Whether the ignore rules of the base commit leave it out.
     pub ignored: bool,
-    /// Whether git refuses the name in a tree (any spelling of `.git`).
-    pub refused_name: bool,
+    /// Whether no allowlist can permit what is there now: a kind or name that
+    /// no commit can hold, a repository of its own, a submodule's content.
+    pub hazard: bool,
     /// Whether the content is the same and only its write left a mark.
     pub transient: bool,
 }
@@ -47,9 +44,9 @@ pub struct Difference {
 /// Whose changes are judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JudgeKind {
-    /// An agent: what it may not write is a breach.
+    /// An agent: metadata it changed is a breach.
     Agent,
-    /// A command of the operator: metadata it changed is put back instead.
+    /// A command of the operator: metadata it changed is put back.
     Code,
 }
 
@@ -94,18 +91,17 @@ pub struct Judgement {
     pub frames: Vec<RepoPath>,
 }
 
-/// Decides about every difference.
+/// Decides about every difference; `implied` are the directories that came or
+/// went together with what they hold.
 ///
 /// In this order: a build output where the base tracks nothing; a kind or name
 /// that no commit may hold; files that steer the next agent; the allowlist.
 #[must_use]
-pub fn judge(differences: &[Difference], rules: &Judge<'_>) -> Judgement {
+pub fn judge(differences: &[Difference], implied: &[RepoPath], rules: &Judge<'_>) -> Judgement {
     let mut judgement = Judgement::default();
-    // Every directory with something below it that differs, and whether
-    // anything of that is permitted.
-    let mut holding: BTreeMap<RepoPath, bool> = BTreeMap::new();
-    let (frames, leaves): (Vec<_>, Vec<_>) = split_frames(differences);
-    for difference in leaves {
+    // Every directory above a difference, and whether any of these stays.
+    let mut above: BTreeMap<RepoPath, bool> = BTreeMap::new();
+    for difference in differences {
         let decision = decide(difference, rules);
         let list = match decision {
             Decision::Output => &mut judgement.outputs,
@@ -115,43 +111,18 @@ pub fn judge(differences: &[Difference], rules: &Judge<'_>) -> Judgement {
             Decision::Breach => &mut judgement.breached,
         };
         list.push(difference.path.clone());
-        let mut above = difference.path.parent();
-        while let Some(dir) = above {
-            above = dir.parent();
-            *holding.entry(dir).or_default() |= decision != Decision::Breach;
+        let mut directory = difference.path.parent();
+        while let Some(dir) = directory {
+            directory = dir.parent();
+            *above.entry(dir).or_default() |= decision != Decision::Breach;
         }
     }
-    judgement.frames = frames
-        .into_iter()
-        .filter(|frame| holding.get(&frame.path) == Some(&false))
-        .map(|frame| frame.path.clone())
+    judgement.frames = implied
+        .iter()
+        .filter(|dir| above.get(*dir) == Some(&false))
+        .cloned()
         .collect();
     judgement
-}
-
-/// Sets directories apart that came or went together with what they hold; what
-/// they hold is judged in their place.
-fn split_frames(differences: &[Difference]) -> (Vec<&Difference>, Vec<&Difference>) {
-    let mut filled_before: BTreeSet<RepoPath> = BTreeSet::new();
-    let mut filled_after: BTreeSet<RepoPath> = BTreeSet::new();
-    for difference in differences {
-        if let Some(dir) = difference.path.parent() {
-            if difference.before.is_some() {
-                filled_before.insert(dir.clone());
-            }
-            if difference.after.is_some() {
-                filled_after.insert(dir);
-            }
-        }
-    }
-    differences.iter().partition(|difference| {
-        let path = &difference.path;
-        match (difference.before, difference.after) {
-            (None, Some(Kind::Directory)) => filled_after.contains(path),
-            (Some(Kind::Directory), None) => filled_before.contains(path),
-            _ => false,
-        }
-    })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,11 +146,7 @@ fn decide(difference: &Difference, rules: &Judge<'_>) -> Decision {
             Decision::Transient
         };
     }
-    let forbidden = matches!(
-        difference.after,
-        Some(Kind::Repository | Kind::Special | Kind::Unreadable)
-    );
-    if forbidden || difference.refused_name {
+    if difference.hazard {
         return Decision::Breach;
     }
     let permitted = match steering::steers(path, difference.after == Some(Kind::Directory)) {
@@ -215,4 +182,135 @@ fn leads_to(dir: &str, path: &RepoPath) -> bool {
     dir.as_bytes()
         .strip_prefix(path.as_bytes())
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: Option<Kind> = Some(Kind::File);
+    const DIR: Option<Kind> = Some(Kind::Directory);
+
+    fn change(path: &str, before: Option<Kind>, after: Option<Kind>) -> Difference {
+        Difference {
+            path: path.into(),
+            before,
+            after,
+            tracked_in_base: before.is_some(),
+            ignored: false,
+            hazard: false,
+            transient: false,
+        }
+    }
+
+    fn patterns(texts: &[&str]) -> Vec<PathPattern> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    fn verdict(differences: &[Difference], implied: &[&str], writes: Option<&[&str]>) -> Judgement {
+        let writes = writes.map(patterns);
+        let implied: Vec<RepoPath> = implied.iter().map(|path| (*path).into()).collect();
+        let outputs: Vec<DirGrant> = vec!["target/**".parse().unwrap()];
+        let rules = Judge {
+            role: "builder",
+            writes: writes.as_deref(),
+            build_outputs: &outputs,
+            commits: false,
+            kind: JudgeKind::Agent,
+        };
+        judge(differences, &implied, &rules)
+    }
+
+    fn paths(texts: &[&str]) -> Vec<RepoPath> {
+        texts.iter().map(|path| (*path).into()).collect()
+    }
+
+    #[test]
+    fn absent_permits_empty_forbids_and_a_prefix_permits() {
+        let edits = [change("src/a", FILE, FILE), change("b", None, FILE)];
+        assert_eq!(verdict(&edits, &[], None).touched, paths(&["src/a", "b"]));
+        assert_eq!(
+            verdict(&edits, &[], Some(&[])).breached,
+            paths(&["src/a", "b"])
+        );
+        let some = verdict(&edits, &[], Some(&["src/"]));
+        assert_eq!(
+            (some.touched, some.breached),
+            (paths(&["src/a"]), paths(&["b"]))
+        );
+    }
+
+    #[test]
+    fn outputs_win_over_everything_but_never_over_tracked_paths() {
+        let mut pipe = change("target/pipe", None, Some(Kind::Other));
+        pipe.hazard = true;
+        let tracked = change("target/tracked", FILE, FILE);
+        let found = verdict(&[pipe, tracked], &[], Some(&[]));
+        assert_eq!(found.outputs, paths(&["target/pipe"]));
+        assert_eq!(found.breached, paths(&["target/tracked"]));
+    }
+
+    #[test]
+    fn no_allowlist_permits_hazards_or_what_steers_the_next_agent() {
+        let mut pipe = change("pipe", None, Some(Kind::Other));
+        pipe.hazard = true;
+        let steering = change(".claude/settings.json", None, FILE);
+        let linked = change(".claude", DIR, Some(Kind::Link));
+        for writes in [None, Some(["**"].as_slice())] {
+            let edits = [pipe.clone(), steering.clone(), linked.clone()];
+            assert_eq!(verdict(&edits, &[], writes).breached.len(), 3, "{writes:?}");
+        }
+        let named = verdict(&[steering], &[], Some(&[".claude/settings.json"]));
+        assert_eq!(named.touched, paths(&[".claude/settings.json"]));
+    }
+
+    #[test]
+    fn a_transient_write_is_a_breach_for_a_read_only_role_alone() {
+        let mut write = change("a", FILE, FILE);
+        write.transient = true;
+        let found = verdict(std::slice::from_ref(&write), &[], Some(&["b"]));
+        assert_eq!(found.transient, paths(&["a"]));
+        assert_eq!(verdict(&[write], &[], Some(&[])).breached, paths(&["a"]));
+    }
+
+    #[test]
+    fn ignored_paths_are_judged_alike_and_listed_apart() {
+        let mut secret = change(".env", None, FILE);
+        secret.ignored = true;
+        let found = verdict(std::slice::from_ref(&secret), &[], None);
+        assert_eq!((found.ignored, found.touched), (paths(&[".env"]), vec![]));
+        assert_eq!(
+            verdict(&[secret], &[], Some(&[])).breached,
+            paths(&[".env"])
+        );
+    }
+
+    #[test]
+    fn directories_are_undone_with_their_content_only_when_nothing_in_them_stays() {
+        let edits = [
+            change("new/in/a", None, FILE),
+            change("mixed/a", None, FILE),
+            change("mixed/ok/b", None, FILE),
+        ];
+        let implied = ["new", "new/in", "mixed", "mixed/ok"];
+        let found = verdict(&edits, &implied, Some(&["mixed/ok/**"]));
+        assert_eq!(found.frames, paths(&["new", "new/in"]));
+        assert_eq!(found.touched, paths(&["mixed/ok/b"]));
+    }
+
+    #[test]
+    fn an_empty_directory_is_permitted_on_the_way_to_a_grant_and_nowhere_else() {
+        let edits = [
+            change("src", None, DIR),
+            change("srcs", None, DIR),
+            change("x", None, DIR),
+        ];
+        let found = verdict(&edits, &[], Some(&["src/deep/*.rs"]));
+        assert_eq!(
+            (found.touched, found.breached),
+            (paths(&["src"]), paths(&["srcs", "x"]))
+        );
+        let chmod = verdict(&[change("src", DIR, DIR)], &[], Some(&["src/deep/*.rs"]));
+        assert_eq!(chmod.breached, paths(&["src"]));
+    }
 }

@@ -7,6 +7,9 @@
 
 mod artifacts;
 mod diff;
+mod run;
+mod tests_pass;
 mod verdict;
 
 pub use diff::{EntryChanges, Gone};
+pub use run::{GateContext, GateRun, run_gate};

@@ -5,5 +5,10 @@
 //! run and, later, the worker. Start reading at [`layout`].
 
 pub mod layout;
+pub mod manifest;
+mod notes;
+mod remove;
 
 pub use layout::AttemptDirs;
+pub use manifest::{Manifest, ManifestError, ManifestFile, ManifestMode};
+pub use remove::RemoveError;

@@ -6,9 +6,11 @@
 //! `[redacted:<NAME>]` in their place. It runs before every cut, because half a
 //! secret is found by nobody; [`TextJoiner`] puts streamed text together first.
 
+mod filter;
 mod matcher;
 mod redactor;
 mod stream;
 
+pub use filter::RedactingFilter;
 pub use redactor::Redactor;
 pub use stream::TextJoiner;

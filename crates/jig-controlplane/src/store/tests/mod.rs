@@ -1,3 +1,0 @@
-//! The store against real databases, real processes and real faults.
-
-pub(crate) mod faults;
