@@ -123,8 +123,8 @@ impl Envelope {
             )));
         }
         let invalid = |error: serde_json::Error| EnvelopeError(format!("invalid JSON: {error}"));
-        let raw: Box<RawValue> = serde_json::from_str(text).map_err(invalid)?;
         let fields: Fields = serde_json::from_str(text).map_err(invalid)?;
+        let raw: Box<RawValue> = serde_json::from_str(text).map_err(invalid)?;
         Ok(Self {
             status: status(&fields)?,
             summary: optional_text(&fields, "summary")?,

@@ -45,7 +45,7 @@ pub enum Op {
 
 /// A guard or predicate that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not a predicate: {why}")]
+#[error("{} is not a predicate: {why}", crate::text::quoted(.text))]
 pub struct InvalidPredicate {
     /// The text.
     pub text: String,
@@ -142,8 +142,11 @@ pub fn wrong_literal(predicate: &Predicate) -> Option<&'static str> {
 
 fn equals(value: &Value, literal: &Value) -> bool {
     match (value, literal) {
-        // 1 and 1.0 are the same number, whatever the text said.
-        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        // 1 and 1.0 are the same number, whatever the text said; whole numbers are
+        // compared as such, since doubles cannot tell large ones apart.
+        (Value::Number(a), Value::Number(b)) => {
+            a == b || ((a.is_f64() || b.is_f64()) && a.as_f64() == b.as_f64())
+        }
         (a, b) => a == b,
     }
 }
@@ -157,6 +160,12 @@ impl FromStr for Guard {
             && !trimmed.contains("==")
             && !trimmed.contains("!=")
         {
+            if ["true", "false", "null"].contains(&trimmed) {
+                return Err(InvalidPredicate {
+                    text: text.to_owned(),
+                    why: "a lone word names a field, and this one is a literal".to_owned(),
+                });
+            }
             if is_field_name(trimmed) {
                 return Ok(Self::Truthy(trimmed.to_owned()));
             }
@@ -195,6 +204,9 @@ impl FromStr for Predicate {
         } else {
             return Err(refuse("the operator must be `==` or `!=`"));
         };
+        if literal.starts_with('=') {
+            return Err(refuse("the operator must be `==` or `!=`"));
+        }
         let literal = parse_literal(literal.trim()).map_err(refuse)?;
         Ok(Self {
             field: field.to_owned(),

@@ -21,9 +21,43 @@ pub fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// `text` in backticks for a message: cut to 60 characters, with what could
+/// drive a terminal escaped.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    const MOST: usize = 60;
+    let mut out = String::from("`");
+    for (at, c) in text.chars().enumerate() {
+        if at == MOST {
+            out.push('…');
+            break;
+        }
+        if c.is_control() || reorders(c) {
+            out.extend(c.escape_debug());
+        } else {
+            out.push(c);
+        }
+    }
+    out.push('`');
+    out
+}
+
+/// Whether a character changes the order in which the text around it is shown.
+#[must_use]
+pub fn reorders(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quoted_text_is_short_and_harmless() {
+        assert_eq!(quoted("a\u{1b}[2Jb\n"), "`a\\u{1b}[2Jb\\n`");
+        assert_eq!(quoted("\u{202e}x"), "`\\u{202e}x`");
+        assert_eq!(quoted(&"é".repeat(1000)).chars().count(), 63);
+    }
 
     proptest::proptest! {
         #[test]

@@ -48,8 +48,10 @@ impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, step) in self.0.iter().enumerate() {
             match step {
-                Step::Key(key) if at == 0 => f.write_str(key)?,
-                Step::Key(key) => write!(f, ".{key}")?,
+                Step::Key(key) => {
+                    let dot = if at == 0 { "" } else { "." };
+                    write!(f, "{dot}{}", crate::text::head(key, 100))?;
+                }
                 Step::Index(index) => write!(f, "[{index}]")?,
             }
         }
@@ -132,11 +134,6 @@ impl<'t> Context<'t> {
         }
         let problem = Diagnostic::new(code, span, path.to_string(), message);
         push_capped(&mut self.problems, problem)
-    }
-
-    /// Whether the top level has a key.
-    pub(super) fn declares(&self, key: &str) -> bool {
-        matches!(&self.root.kind, Kind::Map(entries) if entries.iter().any(|entry| entry.key == key))
     }
 
     /// Where `needle` stands in the source of the text at `path`; else where the
@@ -515,10 +512,12 @@ pub(super) fn text(cx: &mut Context<'_>, node: &Node, path: &Path) -> Option<Str
         return Some(scalar.text.clone());
     }
     let help = match &node.kind {
-        Kind::Scalar(scalar) if resolve(&scalar.text) != Plain::Null => Some(format!(
-            "if it is meant as text, quote it: \"{}\"",
-            scalar.text
-        )),
+        Kind::Scalar(scalar) if resolve(&scalar.text) != Plain::Null && scalar.text.len() < 40 => {
+            Some(format!(
+                "if it is meant as text, quote it: \"{}\"",
+                scalar.text
+            ))
+        }
         _ => None,
     };
     let problem = wrong_type(cx, node, path, "a text");

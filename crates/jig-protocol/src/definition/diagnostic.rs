@@ -4,6 +4,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use serde::Serialize;
 
 use super::code::{Code, Severity};
+pub(super) use crate::text::quoted;
 
 /// A place in the text of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -206,35 +207,11 @@ fn visible(span: Span, text: &str) -> std::ops::Range<usize> {
 fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if (c.is_control() && c != '\n') || is_bidi(c) {
+        if (c.is_control() && c != '\n') || crate::text::reorders(c) {
             out.extend(c.escape_unicode());
         } else {
             out.push(c);
         }
     }
-    out
-}
-
-/// Characters that reorder the text around them.
-fn is_bidi(c: char) -> bool {
-    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
-}
-
-/// `text` in backticks, cut to what a message can bear.
-pub(super) fn quoted(text: &str) -> String {
-    const MOST: usize = 60;
-    let mut out = String::from("`");
-    for (at, c) in text.chars().enumerate() {
-        if at == MOST {
-            out.push('…');
-            break;
-        }
-        if c.is_control() || is_bidi(c) {
-            out.extend(c.escape_debug());
-        } else {
-            out.push(c);
-        }
-    }
-    out.push('`');
     out
 }

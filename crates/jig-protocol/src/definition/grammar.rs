@@ -85,7 +85,7 @@ pub(super) const GATES: [&str; 6] = {
     words
 };
 
-pub(super) const DEFINITION: Object = Object {
+pub(super) static DEFINITION: Object = Object {
     what: "a definition",
     fields: &[
         need("name", Shape::Name, "The definition's identity."),
@@ -149,7 +149,7 @@ pub(super) const DEFINITION: Object = Object {
     ],
 };
 
-pub(super) const ROLE: Object = Object {
+pub(super) static ROLE: Object = Object {
     what: "a role",
     fields: &[
         need("model", Shape::Text, "Handed to the agent's CLI as it is."),
@@ -218,7 +218,7 @@ pub(super) const ROLE: Object = Object {
     ],
 };
 
-pub(super) const PHASE: Object = Object {
+pub(super) static PHASE: Object = Object {
     what: "a phase",
     fields: &[
         need("name", Shape::Name, "Unique in the chain, ignoring case."),
@@ -257,7 +257,7 @@ pub(super) const PHASE: Object = Object {
     ],
 };
 
-pub(super) const GATE: Object = Object {
+pub(super) static GATE: Object = Object {
     what: "a gate",
     fields: &[
         need("name", Shape::Choice(&GATES), "Which check."),
@@ -275,7 +275,7 @@ pub(super) const GATE: Object = Object {
     ],
 };
 
-pub(super) const EDGE: Object = Object {
+pub(super) static EDGE: Object = Object {
     what: "a repair edge",
     fields: &[
         may(
@@ -302,7 +302,7 @@ pub(super) const EDGE: Object = Object {
     ],
 };
 
-pub(super) const PUBLISH: Object = Object {
+pub(super) static PUBLISH: Object = Object {
     what: "`publish`",
     fields: &[
         may(
@@ -318,7 +318,7 @@ pub(super) const PUBLISH: Object = Object {
     ],
 };
 
-pub(super) const CI: Object = Object {
+pub(super) static CI: Object = Object {
     what: "`ci`",
     fields: &[
         may(
@@ -344,7 +344,7 @@ pub(super) const CI: Object = Object {
     ],
 };
 
-pub(super) const CI_RERUN: Object = Object {
+pub(super) static CI_RERUN: Object = Object {
     what: "`ci.rerun`",
     fields: &[need(
         "budget",
@@ -353,7 +353,7 @@ pub(super) const CI_RERUN: Object = Object {
     )],
 };
 
-pub(super) const CI_REPAIR: Object = Object {
+pub(super) static CI_REPAIR: Object = Object {
     what: "`ci.on_fail`",
     fields: &[
         need("run", Shape::Name, "The agent phase that repairs."),
@@ -361,7 +361,7 @@ pub(super) const CI_REPAIR: Object = Object {
     ],
 };
 
-pub(super) const LIMITS: Object = Object {
+pub(super) static LIMITS: Object = Object {
     what: "`limits`",
     fields: &[
         may(
@@ -378,7 +378,7 @@ pub(super) const LIMITS: Object = Object {
     ],
 };
 
-pub(super) const SANDBOX: Object = Object {
+pub(super) static SANDBOX: Object = Object {
     what: "`sandbox`",
     fields: &[
         may(
@@ -394,7 +394,7 @@ pub(super) const SANDBOX: Object = Object {
     ],
 };
 
-pub(super) const SANDBOX_READ: Object = Object {
+pub(super) static SANDBOX_READ: Object = Object {
     what: "`sandbox.read`",
     fields: &[
         may(
@@ -410,7 +410,7 @@ pub(super) const SANDBOX_READ: Object = Object {
     ],
 };
 
-pub(super) const WRITERS: Object = Object {
+pub(super) static WRITERS: Object = Object {
     what: "`parallel_writers`",
     fields: &[
         need(
@@ -446,7 +446,7 @@ pub(super) const WRITERS: Object = Object {
     ],
 };
 
-pub(super) const MEMBER: Object = Object {
+pub(super) static MEMBER: Object = Object {
     what: "a writer",
     fields: &[
         need("phase", Shape::Name, "The agent phase."),
@@ -468,7 +468,7 @@ pub(super) const MEMBER: Object = Object {
     ],
 };
 
-pub(super) const CHECK: Object = Object {
+pub(super) static CHECK: Object = Object {
     what: "a check",
     fields: &[
         need("id", Shape::Name, "Unique within the member."),
@@ -492,7 +492,7 @@ pub(super) const CHECK: Object = Object {
     ],
 };
 
-pub(super) const CONFLICT: Object = Object {
+pub(super) static CONFLICT: Object = Object {
     what: "`on_conflict`",
     fields: &[
         need("run", Shape::Name, "The agent phase that reconciles."),

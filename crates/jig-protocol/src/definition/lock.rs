@@ -31,7 +31,7 @@ pub enum LockKind {
 
 /// A text outside the vocabulary of locks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not a lock: {why}")]
+#[error("{} is not a lock: {why}", crate::text::quoted(.text))]
 pub struct InvalidLock {
     /// The text.
     pub text: String,

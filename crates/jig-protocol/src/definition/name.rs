@@ -17,7 +17,7 @@ pub struct Name(String);
 /// A text that breaks the rule for names.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is not a name: 1 to 64 letters, digits, `-` or `_` of ASCII, the first a letter or digit"
+    "{} is not a name: 1 to 64 letters, digits, `-` or `_` of ASCII, the first a letter or digit", crate::text::quoted(.0)
 )]
 pub struct InvalidName(pub String);
 

@@ -18,7 +18,7 @@ pub struct PathPattern(String);
 
 /// A pattern outside the grammar; refused rather than silently never matching.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{pattern:?} is not a path pattern: {why}")]
+#[error("the pattern {} is refused: {why}", crate::text::quoted(.pattern))]
 pub struct InvalidPattern {
     /// The text that was refused.
     pub pattern: String,

@@ -111,6 +111,9 @@ struct Builder<'t, 'p> {
 
 type Stop = Box<Diagnostic>;
 
+/// The merge key of old YAML.
+const MERGE: &str = "<<";
+
 impl<'t, 'p> Builder<'t, 'p> {
     fn new(text: &'t str, problems: &'p mut Vec<Diagnostic>) -> Self {
         Self {
@@ -210,12 +213,13 @@ impl<'t, 'p> Builder<'t, 'p> {
     }
 
     fn key(&mut self, text: String, plain: bool, place: Span) -> Result<(), Stop> {
-        if plain && text == "<<" {
+        if plain && text == MERGE {
             let problem = Diagnostic::new(Code::Key, place, "", "merge keys are not supported");
             self.problems.push(problem);
             if let Some(last) = self.problems.last_mut() {
                 last.help("write the keys out; an alias may still repeat a whole value");
             }
+            // Its value is read and dropped, so that it is not reported twice.
         }
         if let Some(Frame {
             items: Items::Map { key, .. },
@@ -308,7 +312,9 @@ impl<'t, 'p> Builder<'t, 'p> {
         match &mut frame.items {
             Items::List(items) => items.push(node),
             Items::Map { entries, key } => {
-                if let Some((key, key_span)) = key.take() {
+                if let Some((key, key_span)) = key.take()
+                    && key != MERGE
+                {
                     entries.push(Entry {
                         key,
                         key_span,

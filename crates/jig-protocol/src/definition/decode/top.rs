@@ -23,6 +23,8 @@ pub(in super::super) struct Draft {
     pub(in super::super) phases: Vec<Slot>,
     /// The members as written, with their paths.
     pub(in super::super) parallel: Vec<(Name, Path)>,
+    /// How many members were written, those with problems included.
+    pub(in super::super) parallel_written: Option<usize>,
     pub(in super::super) writers: Option<ParallelWriters>,
     /// The checks as written, with their paths.
     pub(in super::super) acceptance: Vec<(String, Path)>,
@@ -57,6 +59,10 @@ pub(in super::super) fn definition(cx: &mut Context<'_>) -> Option<Draft> {
         roster,
         phases,
         parallel: parallel(cx, &top),
+        parallel_written: match top.get("parallel").map(|node| &node.kind) {
+            Some(Kind::List(items)) => Some(items.len()),
+            _ => None,
+        },
         writers: writers::writers(cx, &top),
         acceptance: top.texts(cx, "acceptance").unwrap_or_default(),
         publish: policy::publish(cx, &top),

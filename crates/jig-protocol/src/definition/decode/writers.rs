@@ -95,12 +95,12 @@ fn owned_paths(cx: &mut Context<'_>, fields: &Fields<'_>, key: &str) -> Vec<Repo
 }
 
 fn ownable(text: &str) -> Result<RepoPath, &'static str> {
+    if text.ends_with('/') {
+        return Err("it is a directory");
+    }
     let path = portable_path(text)?;
     if text.contains(['*', '?', '[']) {
         return Err("wildcards are not supported");
-    }
-    if text.ends_with('/') {
-        return Err("it is a directory");
     }
     for part in text.split('/') {
         if part.contains([':', '<', '>', '"', '|']) {

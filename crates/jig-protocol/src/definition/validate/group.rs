@@ -13,13 +13,7 @@ use crate::envelope::Envelope;
 /// Judges the members of `parallel`.
 pub(super) fn check(cx: &mut Context<'_>, draft: &Draft, chain: &Chain<'_>) {
     let top = Path::default().key("parallel");
-    if draft.parallel.is_empty() {
-        if cx.declares("parallel") {
-            shape(cx, &top);
-        }
-        return;
-    }
-    if draft.parallel.len() < 2 {
+    if draft.parallel_written.is_some_and(|written| written < 2) {
         shape(cx, &top);
     }
     let members = members(cx, draft, chain);
