@@ -27,6 +27,7 @@ pub mod schema;
 mod suggest;
 pub mod template;
 mod validate;
+mod writers;
 mod yaml;
 
 pub use bounds::{Bounds, PhaseBound, bounds, worst_case_sends};
