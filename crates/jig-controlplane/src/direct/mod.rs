@@ -6,6 +6,19 @@
 //! to an interrupt: the caller passes a cancellation on, it never drops the
 //! future.
 
+mod event_writer;
+mod grouping;
+mod heartbeat;
+mod marker;
+mod reclaim;
 mod request;
+mod run;
+mod trace_tail;
 
-pub use request::{DirectOutcome, DirectRequest, Reclaimed};
+pub use reclaim::{ReclaimReport, Reclaimed, reclaim_dead_runs};
+pub use request::{DirectOutcome, DirectRequest};
+pub use run::{DirectError, run};
+
+/// Who holds the attempts of direct runs. Their life is told by their markers,
+/// not by their leases.
+pub(crate) const HOLDER: &str = "direct";

@@ -7,7 +7,8 @@ use jig_protocol::definition::Name;
 use jig_protocol::ids::{AttemptId, JobId, RunId};
 use jig_protocol::lifecycle::AttemptState;
 
-use crate::executor::{Completion, RetainedTree};
+use super::reclaim::ReclaimReport;
+use crate::executor::Completion;
 
 /// One definition against one repository at one commit.
 #[derive(Debug, Clone)]
@@ -54,23 +55,5 @@ pub struct DirectOutcome<R> {
     /// failure. The next run on this data directory records the attempt as lost.
     pub not_recorded: Option<String>,
     /// What dead runs had left, and what became of it.
-    pub reclaimed: Vec<Reclaimed>,
-    /// Runs that are recorded as active but whose marker is gone, so that
-    /// nothing tells whether they live. They are left alone.
-    pub unmarked: Vec<RunId>,
-}
-
-/// One attempt of a dead run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reclaimed {
-    /// Its run.
-    pub run_id: RunId,
-    /// The attempt.
-    pub attempt_id: AttemptId,
-    /// What is recorded about it now.
-    pub state: AttemptState,
-    /// Its work tree, which was kept.
-    pub retained: Option<RetainedTree>,
-    /// What could not be cleaned up; the next run tries again.
-    pub problem: Option<String>,
+    pub reclaim: ReclaimReport,
 }

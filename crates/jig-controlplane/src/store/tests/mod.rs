@@ -1,0 +1,3 @@
+//! The store against real databases, real processes and real faults.
+
+pub(crate) mod faults;
