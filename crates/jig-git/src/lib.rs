@@ -12,15 +12,32 @@
 
 #![warn(missing_docs)]
 
+pub mod attempt_repo;
 mod beneath;
 pub mod changes;
+mod commit;
 mod config_file;
+mod conversions;
+mod deliver;
+mod discover;
+mod index_file;
 mod objects;
+pub mod pinned_tree;
 mod refs;
+mod removal;
 pub mod repository;
 pub mod run;
+mod skeleton;
 mod tool;
+mod tree;
 
+pub use attempt_repo::{AttemptPlan, AttemptRepo, AttemptRepoError, release_pin};
+pub use commit::{CommitError, DiffEntry, HeadCheck};
+pub use conversions::ConvertError;
+pub use deliver::Imported;
 pub use gix::ObjectId;
 pub use objects::ObjectError;
+pub use pinned_tree::{PinnedEntry, PinnedKind, PinnedTree};
+pub use removal::remove_tree;
+pub use repository::{Base, Head, Repository, RepositoryError};
 pub use run::{Git, GitConfig, GitError};

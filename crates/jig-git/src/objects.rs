@@ -129,6 +129,14 @@ impl Objects {
         Ok(data)
     }
 
+    /// The name that `data` has as an object.
+    pub(crate) fn name_of(&self, kind: Kind, data: &[u8]) -> Result<ObjectId, ObjectError> {
+        gix::objs::compute_hash(self.hash, kind, data).map_err(|error| ObjectError::Write {
+            directory: self.directory.clone(),
+            why: error.to_string(),
+        })
+    }
+
     /// Whether the object is there.
     pub(crate) fn contains(&self, id: &ObjectId) -> bool {
         *id == ObjectId::empty_tree(self.hash) || gix::objs::Exists::exists(&self.handle(), id)

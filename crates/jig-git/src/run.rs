@@ -166,11 +166,6 @@ impl Invocation {
         self
     }
 
-    pub(crate) fn safe(mut self, path: &Path) -> Self {
-        self.safe.push(path.to_owned());
-        self
-    }
-
     pub(crate) fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.env.push((name.into(), value.into()));
         self

@@ -8,7 +8,7 @@ use jig_protocol::repo_path::RepoPath;
 
 use super::entry::{Entries, Entry, EntryKind};
 use super::metadata::{Metadata, Owner};
-use crate::objects::ObjectError;
+use crate::conversions::ConvertError;
 use crate::run::GitError;
 
 /// Why a tree could not be captured.
@@ -57,10 +57,10 @@ pub enum CaptureError {
         #[source]
         source: std::io::Error,
     },
-    /// A pinned blob could not be read.
+    /// A pinned blob could not be brought into its checkout form.
     #[error(transparent)]
-    Object(#[from] ObjectError),
-    /// A conversion or a reading of references needed git, and it failed.
+    Convert(#[from] ConvertError),
+    /// References could not be read.
     #[error(transparent)]
     Git(#[from] GitError),
     /// The work was stopped by a panic or a shutdown.

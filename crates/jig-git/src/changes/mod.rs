@@ -12,12 +12,17 @@ mod entry;
 mod fingerprint;
 mod guard;
 mod metadata;
+mod put_back;
+mod read_metadata;
+mod rebuild;
 mod restore;
 mod store;
 mod walk;
 
 pub use capture::{Capture, CaptureError};
 pub use compare::{Change, ChangeKind, Changes, Hazard};
+pub(crate) use compare::{is_below, is_dot_git};
+pub(crate) use entry::{Content, FileTime, tree_order};
 pub use entry::{Entry, EntryKind};
 pub use guard::{GuardOptions, TreeGuard};
 pub use metadata::{MetadataChange, MetadataKind, Owner, PutBackError};

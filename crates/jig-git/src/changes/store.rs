@@ -1,1 +1,190 @@
-//! Content kept for exact restore.
+//! Content kept for exact restore, by its hash, in a directory of jig's own.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{Seek, SeekFrom};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::entry::FileTime;
+use super::fingerprint::hash_file;
+
+/// How much a store may hold.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Budget {
+    pub(crate) bytes: u64,
+    pub(crate) files: usize,
+}
+
+/// Files by the BLAKE3 hash of their content.
+#[derive(Debug)]
+pub(crate) struct ContentStore {
+    directory: PathBuf,
+    budget: Budget,
+    held: Mutex<Held>,
+    counter: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    sizes: HashMap<[u8; 32], u64>,
+    bytes: u64,
+}
+
+impl ContentStore {
+    /// Opens the store, making its directory when it is not there.
+    pub(crate) fn open(directory: &Path, budget: Budget) -> std::io::Result<Self> {
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory)?;
+        let mut held = Held::default();
+        for entry in std::fs::read_dir(directory)? {
+            let entry = entry?;
+            let hash = entry
+                .file_name()
+                .to_str()
+                .and_then(|name| blake3::Hash::from_hex(name).ok());
+            if let Some(hash) = hash {
+                held.add(*hash.as_bytes(), entry.metadata()?.len());
+            }
+        }
+        Ok(Self {
+            directory: directory.to_owned(),
+            budget,
+            held: Mutex::new(held),
+            counter: AtomicU64::new(0),
+        })
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// What time the file system has now.
+    pub(crate) fn clock(&self) -> std::io::Result<FileTime> {
+        let path = self.directory.join("clock");
+        let _ = std::fs::remove_file(&path);
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&path)?;
+        let meta = file.metadata()?;
+        Ok(FileTime {
+            seconds: meta.ctime(),
+            nanos: u32::try_from(meta.ctime_nsec()).unwrap_or(0),
+        })
+    }
+
+    pub(crate) fn holds(&self, hash: &[u8; 32]) -> bool {
+        self.lock().sizes.contains_key(hash)
+    }
+
+    /// Keeps the content of `source`, which hashes to `hash`. False when the
+    /// budget does not allow it, or the file has other content by now.
+    pub(crate) fn keep(
+        &self,
+        source: &mut File,
+        hash: [u8; 32],
+        size: u64,
+    ) -> std::io::Result<bool> {
+        {
+            let held = self.lock();
+            if held.sizes.contains_key(&hash) {
+                return Ok(true);
+            }
+            if held.bytes.saturating_add(size) > self.budget.bytes
+                || held.sizes.len() >= self.budget.files
+            {
+                return Ok(false);
+            }
+        }
+        let number = self.counter.fetch_add(1, Ordering::Relaxed);
+        let temporary = self
+            .directory
+            .join(format!("incoming-{}-{number}", std::process::id()));
+        let mut copy = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&temporary)?;
+        source.seek(SeekFrom::Start(0))?;
+        clone_or_copy(source, &mut copy)?;
+        copy.seek(SeekFrom::Start(0))?;
+        if hash_file(&copy)? != hash {
+            std::fs::remove_file(&temporary)?;
+            return Ok(false);
+        }
+        std::fs::rename(&temporary, self.path(&hash))?;
+        let size = copy.metadata()?.len();
+        self.lock().add(hash, size);
+        Ok(true)
+    }
+
+    /// Opens kept content, after checking that it still is what it was.
+    pub(crate) fn open_kept(&self, hash: &[u8; 32]) -> std::io::Result<Option<File>> {
+        let mut file = match File::open(self.path(hash)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        if hash_file(&file)? != *hash {
+            return Ok(None);
+        }
+        file.seek(SeekFrom::Start(0))?;
+        Ok(Some(file))
+    }
+
+    /// Forgets content that `wanted` does not name.
+    pub(crate) fn retain(&self, wanted: &dyn Fn(&[u8; 32]) -> bool) -> std::io::Result<()> {
+        let mut held = self.lock();
+        let unwanted: Vec<[u8; 32]> = held
+            .sizes
+            .keys()
+            .filter(|hash| !wanted(hash))
+            .copied()
+            .collect();
+        for hash in unwanted {
+            match std::fs::remove_file(self.path(&hash)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            if let Some(size) = held.sizes.remove(&hash) {
+                held.bytes -= size;
+            }
+        }
+        Ok(())
+    }
+
+    fn path(&self, hash: &[u8; 32]) -> PathBuf {
+        self.directory
+            .join(blake3::Hash::from_bytes(*hash).to_hex().as_str())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    fn add(&mut self, hash: [u8; 32], size: u64) {
+        if self.sizes.insert(hash, size).is_none() {
+            self.bytes += size;
+        }
+    }
+}
+
+/// Shares the blocks where the file system can, else copies.
+pub(crate) fn clone_or_copy(source: &mut File, target: &mut File) -> std::io::Result<()> {
+    #[cfg(target_os = "linux")]
+    if rustix::fs::ioctl_ficlone(&*target, &*source).is_ok() {
+        return Ok(());
+    }
+    std::io::copy(source, target).map(drop)
+}
