@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jig_process::SystemClock;
+use jig_process::deadline::Deadline;
+use jig_process::tool::ToolError;
 use jig_protocol::limits;
 
 use crate::tool;
@@ -66,6 +69,15 @@ pub enum GitError {
         /// The bound.
         after: Duration,
     },
+    /// The run was stopped, or its streams broke.
+    #[error("git {act} did not run to its end")]
+    Interrupted {
+        /// The subcommand.
+        act: String,
+        /// What stopped it.
+        #[source]
+        source: Box<ToolError>,
+    },
     /// git reported a failure.
     #[error("git {act} failed{}: {stderr}", code.map(|code| format!(" ({code})")).unwrap_or_default())]
     Failed {
@@ -100,6 +112,7 @@ pub enum GitError {
 #[derive(Debug, Clone)]
 pub struct Git {
     config: Arc<GitConfig>,
+    deadline: Deadline,
 }
 
 /// What a run printed.
@@ -107,7 +120,7 @@ pub struct Git {
 pub(crate) struct Output {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: Vec<u8>,
-    pub(crate) stderr: Vec<u8>,
+    pub(crate) stderr: String,
 }
 
 /// What a run reads from stdin.
@@ -227,8 +240,19 @@ impl Git {
     /// Runs git as `config` says. Nothing is started here.
     #[must_use]
     pub fn new(config: GitConfig) -> Self {
+        let deadline = Deadline::new(Arc::new(SystemClock::new()));
         Self {
             config: Arc::new(config),
+            deadline,
+        }
+    }
+
+    /// The same git, whose runs also end when `deadline` comes.
+    #[must_use]
+    pub fn until(&self, deadline: &Deadline) -> Self {
+        Self {
+            config: self.config.clone(),
+            deadline: deadline.clone(),
         }
     }
 
@@ -266,7 +290,7 @@ impl Git {
         if output.code == Some(0) {
             return Ok(output.stdout);
         }
-        let text = String::from_utf8_lossy(&output.stderr);
+        let text = output.stderr;
         let stderr =
             jig_protocol::text::tail(text.trim(), limits::STDERR_IN_ERROR_BYTES).to_owned();
         Err(GitError::Failed {
@@ -293,7 +317,7 @@ impl Git {
         args.extend(invocation.args);
         let mut env = self.environment();
         env.extend(invocation.env);
-        tool::run(tool::Tool {
+        let run = tool::Run {
             program: &self.config.program,
             args,
             env,
@@ -301,8 +325,8 @@ impl Git {
             input: invocation.input,
             timeout: invocation.timeout.unwrap_or(self.config.timeout),
             act,
-        })
-        .await
+        };
+        tool::run(run, &self.deadline).await
     }
 
     /// The whole environment of a run, but for the invocation's own variables.

@@ -1,17 +1,25 @@
-//! One bounded run of a program, through jig's process runner.
+//! One bounded run of git, through jig's process runner: a process group of its
+//! own, exactly the environment given, stopped when it takes too long, when the
+//! deadline comes, or when the future is dropped.
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use jig_process::deadline::Deadline;
+use jig_process::environment::Environment;
+use jig_process::tool::{Tool, ToolError, ToolExit, ToolStdin, ToolStdout, run_tool_until};
+use jig_protocol::limits;
 
 use crate::run::{GitError, Input, Output};
 
+/// The most that one run may print into memory: the checkout form of a file,
+/// or a list of references.
+const LARGEST_ANSWER: usize = 1 << 30;
+
 /// What to run.
 #[derive(Debug)]
-pub(crate) struct Tool<'a> {
+pub(crate) struct Run<'a> {
     pub(crate) program: &'a Path,
     pub(crate) args: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
@@ -21,83 +29,48 @@ pub(crate) struct Tool<'a> {
     pub(crate) act: String,
 }
 
-/// Runs the tool in a process group of its own and waits for its end.
-pub(crate) async fn run(tool: Tool<'_>) -> Result<Output, GitError> {
+pub(crate) async fn run(run: Run<'_>, deadline: &Deadline) -> Result<Output, GitError> {
     let start = |source| GitError::Start {
-        program: tool.program.to_owned(),
+        program: run.program.to_owned(),
         source,
     };
-    let mut command = tokio::process::Command::new(tool.program);
-    command
-        .args(&tool.args)
-        .env_clear()
-        .envs(tool.env.iter().cloned())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .kill_on_drop(true);
-    if let Some(directory) = tool.directory {
-        command.current_dir(directory);
+    let mut env = Environment::default();
+    for (name, value) in &run.env {
+        env.set(name, value);
     }
-    let bytes = match tool.input {
-        Input::Nothing => {
-            command.stdin(Stdio::null());
-            None
-        }
-        Input::Bytes(bytes) => {
-            command.stdin(Stdio::piped());
-            Some(bytes)
-        }
-        Input::File(ref path) => {
-            command.stdin(std::fs::File::open(path).map_err(start)?);
-            None
-        }
+    let stdin = match run.input {
+        Input::Nothing => ToolStdin::Empty,
+        Input::Bytes(bytes) => ToolStdin::Bytes(bytes),
+        Input::File(ref path) => ToolStdin::File(std::fs::File::open(path).map_err(start)?),
     };
-    let mut child = command.spawn().map_err(start)?;
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let work = async {
-        let feed = async {
-            if let (Some(mut pipe), Some(bytes)) = (stdin, bytes) {
-                // A program that stops reading has said why on stderr.
-                let _ = pipe.write_all(&bytes).await;
-            }
-        };
-        let read = async |pipe: Option<_>| {
-            let mut buffer = Vec::new();
-            if let Some(mut pipe) = pipe {
-                read_all(&mut pipe, &mut buffer).await?;
-            }
-            Ok::<_, std::io::Error>(buffer)
-        };
-        let ((), out, err) = tokio::join!(
-            feed,
-            read(stdout.map(Either::Out)),
-            read(stderr.map(Either::Err))
-        );
-        let status = child.wait().await?;
-        Ok::<_, std::io::Error>(Output {
-            code: status.code(),
-            stdout: out?,
-            stderr: err?,
+    let mut tool = Tool::new(run.program, run.directory.unwrap_or(Path::new("/")), env)
+        .args(run.args)
+        .stdin(stdin)
+        .stdout(ToolStdout::Capture {
+            max: LARGEST_ANSWER,
         })
-    };
-    match tokio::time::timeout(tool.timeout, work).await {
-        Ok(output) => output.map_err(start),
-        Err(_) => Err(GitError::TimedOut {
-            act: tool.act,
-            after: tool.timeout,
+        .timeout(run.timeout);
+    tool.stderr_tail = limits::STDERR_TAIL_BYTES;
+    match run_tool_until(tool, deadline).await {
+        Ok(output) => {
+            let code = match output.exit {
+                ToolExit::Code(code) => Some(code),
+                ToolExit::Signal(_) => None,
+            };
+            Ok(Output {
+                code,
+                stdout: output.stdout,
+                stderr: output.stderr,
+            })
+        }
+        Err(ToolError::TimedOut { after, .. }) => Err(GitError::TimedOut {
+            act: run.act,
+            after,
         }),
-    }
-}
-
-enum Either {
-    Out(tokio::process::ChildStdout),
-    Err(tokio::process::ChildStderr),
-}
-
-async fn read_all(pipe: &mut Either, buffer: &mut Vec<u8>) -> std::io::Result<usize> {
-    match pipe {
-        Either::Out(pipe) => pipe.read_to_end(buffer).await,
-        Either::Err(pipe) => pipe.read_to_end(buffer).await,
+        Err(ToolError::Start { source, .. }) => Err(start(source)),
+        Err(source) => Err(GitError::Interrupted {
+            act: run.act,
+            source: Box::new(source),
+        }),
     }
 }
