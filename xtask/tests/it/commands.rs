@@ -25,11 +25,6 @@ fn ran(outcome: anyhow::Result<Outcome>) -> Vec<Finding> {
 
 #[test]
 fn format_lints_and_documentation_fail_on_what_they_are_for() {
-    let clean = crate_with("\n/// F.\npub fn f() {}\n")
-        .workspace()
-        .root()
-        .to_owned();
-    assert!(!clean.as_os_str().is_empty());
     let clean = crate_with("\n/// F.\npub fn f() {}\n");
     none(&ran(commands::fmt(&clean.workspace())));
     none(&ran(commands::clippy(&clean.workspace())));
@@ -87,6 +82,23 @@ fn tests_doc_tests_and_examples_all_count() {
             .place
             .ends_with("--example e")
     );
+}
+
+#[test]
+fn tests_run_without_nextest_too() {
+    let fixture = crate_with("");
+    let cargo = fixture.program(
+        "cargo",
+        "[ \"$1\" != nextest ] && echo \"$*\" >> \"$(dirname \"$0\")/log\"",
+    );
+    none(&ran(commands::test(&fixture.workspace().with_cargo(cargo))));
+    let log = fixture.read("log");
+    assert_eq!(log.lines().count(), 2, "{log}");
+    assert!(
+        log.starts_with("test --workspace --locked --no-fail-fast --lib --bins --tests\n"),
+        "{log}"
+    );
+    assert!(log.ends_with("test --workspace --locked --doc\n"), "{log}");
 }
 
 #[test]
