@@ -91,6 +91,20 @@ impl ManualClock {
         })
         .await;
     }
+
+    /// Waits (in real time) until no wait that ends within `within` from now
+    /// is asleep.
+    pub async fn wait_for_no_sleeper_within(&self, within: Duration) {
+        wait_until_async("no sleeper within the time", || {
+            let inner = self.inner();
+            let limit = Monotonic::from_start(inner.passed.saturating_add(within));
+            !inner
+                .sleepers
+                .iter()
+                .any(|sleeper| sleeper.deadline <= limit)
+        })
+        .await;
+    }
 }
 
 impl Default for ManualClock {

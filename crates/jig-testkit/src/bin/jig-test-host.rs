@@ -2,4 +2,5 @@
 
 fn main() {
     jig_process::supervisor_main();
+    jig_runtime_scripted::scripted_agent_main();
 }

@@ -1,0 +1,5 @@
+//! Tests of the Claude Code adapter.
+
+mod fixtures;
+mod hostile;
+mod stub;

@@ -1,0 +1,152 @@
+//! What was heard of a send so far.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use jig_process::capture::Tail;
+use jig_protocol::limits;
+
+use crate::dialect::{Dialect, Exit, Heard, Verdict};
+use crate::line_stream::{self, Line, LineStream};
+use crate::runtime::{BoxFuture, RuntimeEvent};
+use crate::session::Session;
+
+/// Bytes in, events out.
+pub(super) struct Hearing<D> {
+    dialect: D,
+    lines: LineStream,
+    stderr: Tail,
+    /// Events that the consumer has not taken yet.
+    pub(super) pending: VecDeque<RuntimeEvent>,
+    /// Bytes for stdin that are not known yet.
+    pub(super) replies: Vec<BoxFuture<'static, Vec<u8>>>,
+    open_tools: BTreeSet<String>,
+    terminal: bool,
+}
+
+impl<D: Dialect> Hearing<D> {
+    pub(super) fn new(dialect: D) -> Self {
+        Self {
+            dialect,
+            lines: LineStream::default(),
+            stderr: Tail::new(limits::STDERR_TAIL_BYTES),
+            pending: VecDeque::new(),
+            replies: Vec::new(),
+            open_tools: BTreeSet::new(),
+            terminal: false,
+        }
+    }
+
+    /// Whether the stream holds its final result.
+    pub(super) const fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+
+    /// Whether a tool call is under way.
+    pub(super) fn has_open_tool(&self) -> bool {
+        !self.open_tools.is_empty()
+    }
+
+    pub(super) fn stdout(&mut self, bytes: &[u8]) {
+        for line in self.lines.push(bytes) {
+            self.line(line);
+        }
+    }
+
+    pub(super) fn stderr(&mut self, bytes: &[u8]) {
+        self.stderr.push(bytes);
+    }
+
+    /// Stdout has ended: what it held without a line feed is a line.
+    pub(super) fn stdout_ended(&mut self) {
+        if let Some(line) = self.lines.finish() {
+            self.line(line);
+        }
+    }
+
+    fn line(&mut self, line: Line) {
+        let heard = match line {
+            Line::Whole(line) => self.dialect.line(&line),
+            Line::Dropped { bytes } => vec![Heard::Event(line_stream::truncated(bytes))],
+        };
+        for heard in heard {
+            match heard {
+                Heard::Event(event) => self.pending.push_back(event),
+                Heard::ToolOpened(id) => {
+                    self.open_tools.insert(id);
+                }
+                Heard::ToolClosed(id) => {
+                    self.open_tools.remove(&id);
+                }
+                Heard::Terminal => {
+                    self.terminal = true;
+                    self.open_tools.clear();
+                }
+                Heard::Reopened => self.terminal = false,
+                Heard::Reply(reply) => self.replies.push(reply),
+            }
+        }
+    }
+
+    pub(super) fn end(&mut self, session: &mut Session, exit: Exit) -> Verdict {
+        self.dialect.end(session, exit, &self.stderr.text())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Says back what it hears; a few words have a meaning.
+    struct Echo;
+
+    impl Dialect for Echo {
+        fn line(&mut self, line: &[u8]) -> Vec<Heard> {
+            let text = String::from_utf8_lossy(line).into_owned();
+            match text.split_once(' ') {
+                Some(("open", id)) => vec![Heard::ToolOpened(id.to_owned())],
+                Some(("close", id)) => vec![Heard::ToolClosed(id.to_owned())],
+                _ if text == "result" => vec![Heard::Terminal],
+                _ if text == "more" => vec![Heard::Reopened],
+                _ => vec![Heard::Event(RuntimeEvent::Text { text })],
+            }
+        }
+
+        fn end(&mut self, _: &mut Session, _: Exit, stderr: &str) -> Verdict {
+            Verdict {
+                outcome: Ok(stderr.to_owned()),
+                usage: None,
+            }
+        }
+    }
+
+    #[test]
+    fn tools_open_and_close_and_a_result_closes_all() {
+        let mut hearing = Hearing::new(Echo);
+        hearing.stdout(b"open a\nopen b\nclose a\n");
+        assert!(hearing.has_open_tool() && !hearing.is_terminal());
+        hearing.stdout(b"result\n");
+        assert!(!hearing.has_open_tool() && hearing.is_terminal());
+        hearing.stdout(b"more\n");
+        assert!(!hearing.is_terminal());
+    }
+
+    #[test]
+    fn a_last_line_without_a_line_feed_is_heard_at_the_end() {
+        let mut hearing = Hearing::new(Echo);
+        hearing.stdout(b"one\nresult");
+        assert!(!hearing.is_terminal());
+        hearing.stdout_ended();
+        assert!(hearing.is_terminal());
+        assert_eq!(hearing.pending, [RuntimeEvent::Text { text: "one".into() }]);
+    }
+
+    #[test]
+    fn the_dialect_judges_with_the_end_of_stderr() {
+        let mut hearing = Hearing::new(Echo);
+        hearing.stderr(&vec![b'x'; 2 * limits::STDERR_TAIL_BYTES]);
+        hearing.stderr(b"the end");
+        let verdict = hearing.end(&mut Session::new("s"), Exit::Code(0));
+        let said = verdict.outcome.unwrap();
+        assert!(said.ends_with("xthe end") && said.len() == limits::STDERR_TAIL_BYTES);
+    }
+}
