@@ -22,6 +22,7 @@ pub mod boundary;
 pub mod command;
 mod fields;
 pub mod gates;
+pub mod home;
 pub mod host;
 pub mod redact;
 mod repair;

@@ -13,6 +13,7 @@
 #![warn(missing_docs)]
 
 pub mod attempt_repo;
+pub mod base_file;
 mod beneath;
 pub mod changes;
 mod commit;
@@ -32,6 +33,7 @@ mod tool;
 mod tree;
 
 pub use attempt_repo::{AttemptPlan, AttemptRepo, AttemptRepoError, release_pin};
+pub use base_file::BaseFile;
 pub use commit::{CommitError, DiffEntry, HeadCheck};
 pub use conversions::ConvertError;
 pub use deliver::Imported;

@@ -135,8 +135,7 @@ enum Decision {
 
 fn decide(difference: &Difference, rules: &Judge<'_>) -> Decision {
     let path = &difference.path;
-    let granted = |grant: &DirGrant| grant.covers(path);
-    if !difference.tracked_in_base && rules.build_outputs.iter().any(granted) {
+    if !difference.tracked_in_base && is_output(difference, rules.build_outputs) {
         return Decision::Output;
     }
     if difference.transient {
@@ -162,6 +161,17 @@ fn decide(difference: &Difference, rules: &Judge<'_>) -> Decision {
     } else {
         Decision::Breach
     }
+}
+
+/// Whether a grant covers the path: anything in the granted directory, and the
+/// directory itself, but no file or link in its place.
+pub(super) fn is_output(difference: &Difference, grants: &[DirGrant]) -> bool {
+    let is_dir = difference.after.or(difference.before) == Some(Kind::Directory);
+    let parent = difference.path.parent();
+    grants.iter().any(|grant| {
+        grant.covers(&difference.path)
+            && (is_dir || parent.as_ref().is_some_and(|parent| grant.covers(parent)))
+    })
 }
 
 fn allows(writes: Option<&[PathPattern]>, difference: &Difference) -> bool {

@@ -2,11 +2,14 @@
 //! exactly, whoever wrote it.
 //!
 //! Around every entry the work tree and git's metadata are captured. At its end
-//! [`judge`] decides about each difference without doing anything; then what is
-//! breached is restored and looked at again, so that a report says what is
-//! really on disk.
+//! [`judge()`] decides about each difference without doing anything; then what
+//! is breached is restored and looked at again, so that a report says what is
+//! really on disk. [`Boundary`] is the road; the decisions are apart from it.
 
+mod entries;
 pub mod judge;
+mod metadata;
 mod steering;
 
+pub use entries::{Before, Boundary, BoundaryError, EntryKind, Undone, Verdict};
 pub use judge::{Difference, Judge, JudgeKind, Judgement, Kind, judge};

@@ -2,13 +2,27 @@
 //! dispose, reclaim.
 //!
 //! It lives here once and is used by every caller of the engine: the direct
-//! run and, later, the worker. Start reading at [`layout`].
+//! run and, later, the worker. Start reading at [`prepare()`].
 
+pub mod deliver;
+pub mod dispose;
 pub mod layout;
 pub mod manifest;
 mod notes;
+pub mod prepare;
+pub mod prompts;
+pub mod reclaim;
 mod remove;
+pub mod retention;
+mod saved_index;
 
+pub use deliver::{DeliverError, Delivery, deliver};
+pub use dispose::{DisposePolicy, Disposed, dispose};
 pub use layout::AttemptDirs;
 pub use manifest::{Manifest, ManifestError, ManifestFile, ManifestMode};
+pub use prepare::{
+    HostConfig, Mode, PrepareError, PrepareSpec, PreparedAttempt, check_clean, prepare,
+};
+pub use prompts::{PromptError, RolePrompts, check_prompts};
+pub use reclaim::{KeptTree, ReclaimError, ReclaimPlan, Reclaimed, reclaim};
 pub use remove::RemoveError;

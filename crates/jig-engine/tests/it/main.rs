@@ -1,3 +1,5 @@
 //! The engine's integration tests: one binary, real git, real processes.
 
+mod boundary;
+mod fixture;
 mod redaction;

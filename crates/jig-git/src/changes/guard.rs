@@ -1,5 +1,6 @@
 //! The guard of one tree: the one way to capture, compare and restore it.
 
+use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
@@ -143,7 +144,11 @@ impl TreeGuard {
             .unwrap_or(Err(RestoreError::Capture(CaptureError::Interrupted)))
     }
 
-    /// Puts one owner's metadata back byte for byte, jig's own references aside.
+    /// Puts one owner's metadata back byte for byte, jig's own references and
+    /// what is named in `stays` (see [`MetadataChange::name`]) aside.
+    ///
+    /// [`MetadataChange::name`]: super::MetadataChange::name
+    ///
     /// Captures from before must not be compared with later ones afterwards
     /// without a new capture.
     ///
@@ -154,10 +159,11 @@ impl TreeGuard {
         to: &Capture,
         now: &Capture,
         owner: Owner,
+        stays: &BTreeSet<PathBuf>,
     ) -> Result<(), PutBackError> {
-        let (to, now) = (to.clone(), now.clone());
+        let (to, now, stays) = (to.clone(), now.clone(), stays.clone());
         let work = move || match (to.metadata().of(owner), now.metadata().of(owner)) {
-            (Some(to), Some(now)) => super::put_back::put_back(to, now),
+            (Some(to), Some(now)) => super::put_back::put_back(to, now, &stays),
             _ => Ok(()),
         };
         let path = self.0.repo.git_dir().to_owned();

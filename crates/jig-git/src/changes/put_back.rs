@@ -1,6 +1,6 @@
 //! Making metadata what it was, byte for byte; references by value.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -11,17 +11,21 @@ use crate::refs::RefValue;
 use crate::repository::RefFormat;
 
 /// Makes the files and references of `owner` what they were in `before`; jig's
-/// own references aside.
-pub(crate) fn put_back(before: &RepoMetadata, now: &RepoMetadata) -> Result<(), PutBackError> {
+/// own references and what is named in `stays` aside.
+pub(crate) fn put_back(
+    before: &RepoMetadata,
+    now: &RepoMetadata,
+    stays: &BTreeSet<PathBuf>,
+) -> Result<(), PutBackError> {
     for (path, (_, file)) in &now.files {
-        if !before.files.contains_key(path) {
+        if !before.files.contains_key(path) && !stays.contains(path) {
             remove(path, file).map_err(|source| fail(path, source))?;
             remove_empty_parents(path, &before.scope);
         }
     }
     for (path, (_, file)) in &before.files {
         let same = now.files.get(path).is_some_and(|(_, now)| file.same(now));
-        if !same {
+        if !same && !stays.contains(path) {
             write_file(path, file).map_err(|source| fail(path, source))?;
         }
     }
@@ -33,6 +37,7 @@ pub(crate) fn put_back(before: &RepoMetadata, now: &RepoMetadata) -> Result<(), 
         .keys()
         .chain(new.keys())
         .filter(|name| !is_jigs_own(name, owner) && old.get(*name) != new.get(*name))
+        .filter(|name| !stays.contains(Path::new(name.as_str())))
         .map(|name| (name.as_str(), old.get(name)))
         .collect();
     if before.scope.ref_format == RefFormat::Reftable && !changed.is_empty() {

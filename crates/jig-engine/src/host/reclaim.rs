@@ -1,0 +1,137 @@
+//! After a jig that died: stop what it left running, remove what must not
+//! stay, keep the tree.
+//!
+//! [`ReclaimPlan::new`] decides from what is on disk; [`reclaim`] acts. Acting
+//! twice is the same as acting once.
+
+use std::path::{Path, PathBuf};
+
+use jig_process::{Liveness, ProcessIdentity, Reclaimed as Ended, stop_by_identity};
+use jig_protocol::limits;
+
+use super::layout::AttemptDirs;
+use super::manifest::{Manifest, ManifestError, ManifestFile, ManifestMode};
+use super::remove::RemoveError;
+use super::retention::remove_off_thread;
+use crate::beneath::os_path;
+
+/// What is to be done about one attempt of a dead jig.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ReclaimPlan {
+    /// Supervisors to stop, by verified identity, before anything is touched.
+    pub stop: Vec<ProcessIdentity>,
+    /// Directories to remove: logins first.
+    pub remove: Vec<PathBuf>,
+    /// The tree, which stays, and why.
+    pub keep: Option<KeptTree>,
+}
+
+/// A tree that stays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptTree {
+    /// Where.
+    pub path: PathBuf,
+    /// Why, for people.
+    pub reason: String,
+    /// Whether it is the operator's own checkout.
+    pub in_place: bool,
+}
+
+impl ReclaimPlan {
+    /// Decides from the manifest and whether the attempt has a tree; touches
+    /// nothing.
+    #[must_use]
+    pub fn new(dirs: &AttemptDirs, manifest: Option<&Manifest>, has_tree: bool) -> Self {
+        let in_place = manifest.is_some_and(|manifest| manifest.mode == ManifestMode::InPlace);
+        let keep = match manifest {
+            Some(manifest) if in_place => Some(KeptTree {
+                path: os_path(&manifest.work_tree).to_owned(),
+                reason: "the run died while it worked in this checkout; it was not touched".into(),
+                in_place,
+            }),
+            _ => has_tree.then(|| KeptTree {
+                path: dirs.tree(),
+                reason: "the run died while it worked in this tree".into(),
+                in_place,
+            }),
+        };
+        Self {
+            stop: manifest.map_or_else(Vec::new, |manifest| manifest.process_groups.clone()),
+            remove: dirs.transient(),
+            keep,
+        }
+    }
+}
+
+/// What reclaiming did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Reclaimed {
+    /// How many supervisors were still alive and were stopped.
+    pub stopped: usize,
+    /// The tree that stays.
+    pub tree: Option<KeptTree>,
+}
+
+/// Why an attempt could not be reclaimed; to be tried again.
+#[derive(Debug, thiserror::Error)]
+pub enum ReclaimError {
+    /// What it says of itself cannot be read, so nobody knows what runs.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// Something it left running could not be stopped; nothing was removed.
+    #[error("{} could not be stopped: {why}", directory.display())]
+    StillRunning {
+        /// The attempt's directory.
+        directory: PathBuf,
+        /// Which process, and why.
+        why: String,
+    },
+    /// A directory could not be removed.
+    #[error(transparent)]
+    Remove(#[from] RemoveError),
+}
+
+/// Reclaims the attempt in `directory`, which may be gone.
+///
+/// # Errors
+/// When the manifest cannot be read, something still runs, or a directory
+/// cannot be removed.
+pub async fn reclaim(directory: &Path) -> Result<Reclaimed, ReclaimError> {
+    let dirs = AttemptDirs::at(directory);
+    let manifest = Manifest::read(&dirs.manifest())?;
+    let has_tree = dirs.tree().symlink_metadata().is_ok();
+    let plan = ReclaimPlan::new(&dirs, manifest.as_ref(), has_tree);
+    let stopped = stop(&plan, directory).await?;
+    for path in &plan.remove {
+        remove_off_thread(path.clone()).await?;
+    }
+    if let Some(mut manifest) = manifest.filter(|manifest| !manifest.process_groups.is_empty()) {
+        manifest.process_groups.clear();
+        ManifestFile::create(dirs.manifest(), manifest)?;
+    }
+    Ok(Reclaimed {
+        stopped,
+        tree: plan.keep,
+    })
+}
+
+/// Stops the recorded supervisors; gives how many were still alive.
+async fn stop(plan: &ReclaimPlan, directory: &Path) -> Result<usize, ReclaimError> {
+    let still_running = |why: String| ReclaimError::StillRunning {
+        directory: directory.to_owned(),
+        why,
+    };
+    let mut stopped = 0;
+    for supervisor in &plan.stop {
+        let was_alive = supervisor.liveness() == Liveness::Alive;
+        match stop_by_identity(supervisor.clone(), limits::STOP_GRACE).await {
+            Ended::Gone => stopped += usize::from(was_alive),
+            Ended::Survivors(commands) => {
+                let first = commands.first().cloned().unwrap_or_default();
+                return Err(still_running(format!("{first} below {supervisor}")));
+            }
+            Ended::Unknown(why) => return Err(still_running(format!("{supervisor}: {why}"))),
+        }
+    }
+    Ok(stopped)
+}

@@ -1,0 +1,179 @@
+//! What is committed is what was judged.
+
+use crate::fixture::{Actor, Attempt, BUILDER, COMMAND, FREE, Fixture, breaches};
+
+const COMMITTER: Actor<'static> = Actor {
+    commits: true,
+    ..BUILDER
+};
+
+async fn attempt() -> (Fixture, Attempt) {
+    let fixture = Fixture::new(&[("src/a.rs", "a\n"), ("b.txt", "b\n")]);
+    let attempt = fixture.attempt().await;
+    (fixture, attempt)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_may_not_commit_is_undone_with_its_commit() {
+    let (_fixture, mut attempt) = attempt().await;
+    let base = attempt.git(&["rev-parse", "HEAD"]);
+    let verdict = attempt
+        .entry(
+            BUILDER,
+            "echo evil > b.txt; git add -A; git commit -qm sneaky",
+        )
+        .await;
+    let found = breaches(&verdict);
+    assert!(
+        found.contains(&("b.txt".into(), "restored".into())),
+        "{found:?}"
+    );
+    assert!(
+        found
+            .iter()
+            .any(|(path, what)| path.starts_with("refs/heads/jig/") && what == "restored metadata"),
+        "{found:?}"
+    );
+    assert_eq!(attempt.git(&["rev-parse", "HEAD"]), base);
+    assert_eq!(attempt.read("b.txt"), "b\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_attempts_branch_moves_and_only_forward() {
+    for (actor, script) in [
+        (COMMITTER, "git branch other"),
+        (
+            COMMITTER,
+            "git switch -qc other; echo b > src/a.rs; git commit -qam x",
+        ),
+        (COMMITTER, "git checkout -q --detach"),
+        (COMMITTER, "git tag v1"),
+        (COMMITTER, "git commit -q --amend -m rewritten"),
+        (COMMAND, "git tag v1"),
+        (COMMAND, "git switch -qc other"),
+        (COMMAND, "git update-ref refs/heads/main HEAD"),
+        (COMMAND, "git commit -q --amend -m rewritten"),
+    ] {
+        let (_fixture, mut attempt) = attempt().await;
+        let (refs, head) = (
+            attempt.git(&["for-each-ref"]),
+            attempt.git(&["symbolic-ref", "HEAD"]),
+        );
+        let verdict = attempt.entry(actor, script).await;
+        assert!(!verdict.breaches.is_empty(), "{script}");
+        assert_eq!(attempt.git(&["for-each-ref"]), refs, "{script}");
+        assert_eq!(attempt.git(&["symbolic-ref", "HEAD"]), head, "{script}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_commit_commits_what_is_in_the_tree() {
+    let (_fixture, mut attempt) = attempt().await;
+    let verdict = attempt
+        .entry(
+            COMMITTER,
+            "echo c > src/c.rs; git add -A; git commit -qm c; echo d > src/d.rs",
+        )
+        .await;
+    assert!(
+        verdict.breaches.is_empty() && verdict.head_moved,
+        "{verdict:?}"
+    );
+    // A later phase may edit what was committed, and commit something else.
+    let verdict = attempt.entry(BUILDER, "echo cc > src/c.rs").await;
+    assert!(verdict.breaches.is_empty(), "{verdict:?}");
+    let verdict = attempt
+        .entry(COMMAND, "git add src/d.rs; git commit -qm d")
+        .await;
+    assert!(
+        verdict.breaches.is_empty() && verdict.head_moved,
+        "{verdict:?}"
+    );
+    assert_eq!(attempt.boundary.final_check().await.unwrap(), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_blob_planted_in_the_index_is_never_committed() {
+    let (_fixture, mut attempt) = attempt().await;
+    let plant = "echo evil > /tmp/jig-plant-$$; \
+        id=$(git hash-object -w /tmp/jig-plant-$$); rm /tmp/jig-plant-$$; \
+        git update-index --cacheinfo 100644,$id,b.txt; echo ok > src/a.rs";
+    let verdict = attempt.entry(BUILDER, plant).await;
+    assert!(verdict.breaches.is_empty(), "{verdict:?}");
+    let verdict = attempt
+        .entry(COMMAND, "git add src; git commit -qm done")
+        .await;
+    assert!(verdict.breaches.is_empty(), "{verdict:?}");
+    assert_eq!(attempt.git(&["show", "HEAD:b.txt"]), "b");
+    assert_eq!(attempt.git(&["show", "HEAD:src/a.rs"]), "ok");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_holds_what_the_tree_does_not_is_a_breach() {
+    let (_fixture, mut attempt) = attempt().await;
+    let before = attempt.git(&["rev-parse", "HEAD"]);
+    let script = "echo evil > src/a.rs; git add -A; git commit -qm evil; echo good > src/a.rs";
+    for actor in [COMMITTER, COMMAND] {
+        let verdict = attempt.entry(actor, script).await;
+        assert_eq!(
+            breaches(&verdict),
+            [("src/a.rs".into(), "commit_differs_from_tree".into())]
+        );
+        assert_eq!(attempt.git(&["rev-parse", "HEAD"]), before);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn index_flags_hide_no_edit() {
+    for flag in ["--assume-unchanged", "--skip-worktree"] {
+        let (_fixture, mut attempt) = attempt().await;
+        let script = format!("git update-index {flag} b.txt; echo evil > b.txt");
+        let verdict = attempt.entry(BUILDER, &script).await;
+        assert_eq!(breaches(&verdict), [("b.txt".into(), "restored".into())]);
+        // Permitted, it is committed like anything else.
+        let verdict = attempt.entry(FREE, &script).await;
+        assert!(verdict.breaches.is_empty());
+        let verdict = attempt
+            .entry(COMMAND, "git add -A; git commit -qm all")
+            .await;
+        assert!(verdict.breaches.is_empty(), "{verdict:?}");
+        assert_eq!(attempt.git(&["show", "HEAD:b.txt"]), "evil");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_command_compares_with_is_the_tree_not_the_branch() {
+    let (_fixture, mut attempt) = attempt().await;
+    let verdict = attempt
+        .entry(
+            BUILDER,
+            "echo risky > src/a.rs; git update-index --assume-unchanged src/a.rs",
+        )
+        .await;
+    assert!(verdict.breaches.is_empty());
+    let before = attempt
+        .boundary
+        .before_entry(jig_engine::boundary::EntryKind::Code)
+        .await
+        .unwrap();
+    let head = attempt.boundary.head_sha().await.unwrap();
+    assert_eq!(head, attempt.boundary.head_sha().await.unwrap());
+    let base = attempt.prepared.base_sha();
+    assert_eq!(
+        attempt.git(&["diff", "--name-only", &base, &head]),
+        "src/a.rs"
+    );
+    let verdict = attempt.judge(COMMAND, &before).await;
+    assert!(verdict.breaches.is_empty(), "{verdict:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_between_entries_is_found_before_acceptance() {
+    let (_fixture, mut attempt) = attempt().await;
+    let verdict = attempt.entry(BUILDER, "echo ok > src/a.rs").await;
+    assert!(verdict.breaches.is_empty());
+    assert_eq!(attempt.boundary.final_check().await.unwrap(), []);
+    attempt.act("echo late > b.txt");
+    let found = attempt.boundary.final_check().await.unwrap();
+    assert_eq!(crate::fixture::paths(&found), ["b.txt"]);
+}
