@@ -14,6 +14,10 @@
 #[cfg(not(unix))]
 compile_error!("jig runs on Linux and macOS");
 
+// The tests inside share their support with those outside.
+#[cfg(test)]
+extern crate self as jig_controlplane;
+
 pub mod direct;
 pub mod executor;
 pub mod random;

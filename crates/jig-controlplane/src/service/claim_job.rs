@@ -102,8 +102,9 @@ pub async fn claim_next(
         let mut reader = store.reader().await?;
         let known = claim_requests::find(reader.db(), request.holder, request.request_id).await?;
         let holder = holders::by_id(reader.db(), request.holder).await?;
+        let holder = holder.ok_or_else(unknown)?;
         let candidate = jobs::next_for(reader.db(), request.holder, RETAINED_CAP).await?;
-        let hopeless = candidate.is_none() || !may_take(&holder.ok_or_else(unknown)?, now);
+        let hopeless = candidate.is_none() || !may_take(&holder, now);
         if known.is_none() && hopeless {
             return Ok(None);
         }

@@ -14,7 +14,7 @@ use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
-use sqlx::{Row as _, SqlSafeStr as _};
+use sqlx::{Connection as _, Row as _, SqlSafeStr as _};
 
 use super::data_dir::{make_private_dir, network_file_system, open_private_file};
 use super::error::{StoreError, failed};
@@ -156,6 +156,9 @@ impl Store {
             .foreign_keys(true);
         let writer = SqlitePoolOptions::new()
             .max_connections(1)
+            // SQLite ends a transaction by itself when the disk is full or fails;
+            // sqlx then cannot roll back and the connection stays unusable.
+            .before_acquire(|writer, _| Box::pin(async { Ok(!writer.is_in_transaction()) }))
             .connect_with(connect.clone())
             .await
             .map_err(|error| OpenError::Database {

@@ -178,7 +178,7 @@ fn row<S: Debug, E: Debug>(
             }
         }
     };
-    writeln!(out, "  {state:<22}{event:<66}{answer}").unwrap();
+    writeln!(out, "  {state:<22}{event:<71}{answer}").unwrap();
 }
 
 fn table() -> String {
