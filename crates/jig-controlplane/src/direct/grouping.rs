@@ -218,8 +218,10 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let mut grouping = Grouping::default();
-        grouping.commits = 2;
+        let mut grouping = Grouping {
+            commits: 2,
+            ..Grouping::default()
+        };
         for seq in 1..=(PENDING_EVENTS as u64 + 5) {
             grouping.push(event(seq, EventKind::ToolCall), at(0));
         }

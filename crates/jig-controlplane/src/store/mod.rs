@@ -10,6 +10,7 @@ pub(crate) mod claim_requests;
 mod data_dir;
 mod decode;
 pub(crate) mod definitions;
+mod encode;
 pub(crate) mod envelopes;
 mod error;
 pub(crate) mod events;
@@ -30,6 +31,7 @@ pub use attempts::AttemptRecord;
 pub(crate) use data_dir::open_private_file;
 pub use data_dir::{NetworkFileSystem, attempt_dir, trace_path};
 pub use definitions::DefinitionRecord;
+pub(crate) use encode::encode;
 pub use envelopes::EnvelopeRecord;
 pub use error::StoreError;
 pub use gate_results::GateRecord;
@@ -42,9 +44,3 @@ pub(crate) use write_tx::WriteTx;
 
 /// What statements run on.
 pub(crate) type Db = sqlx::SqliteConnection;
-
-/// A value of ours as JSON. Values of ours always have a JSON form; should one
-/// not, the row says so and its reader fails.
-pub(crate) fn encode<T: serde::Serialize + ?Sized>(value: &T) -> String {
-    serde_json::to_string(value).unwrap_or_else(|error| format!("unencodable: {error}"))
-}

@@ -227,63 +227,56 @@ impl Pen {
 impl AttemptExecutor for Scripted {
     type Report = &'static str;
 
-    fn execute(
+    async fn execute(
         &self,
         order: AttemptOrder,
         events: EventSink,
         cancel: CancellationToken,
-    ) -> impl Future<Output = (Completion, &'static str)> + Send {
-        async move {
-            fs::create_dir_all(order.directory.join("tree")).unwrap();
-            let file = File::create(order.directory.join("trace.jsonl")).unwrap();
-            let mut pen = Pen {
-                file,
-                sink: self.deliver.then_some(events),
-            };
-            let all = trace(self.phases);
-            let next = all.len() as u64 + 1;
-            for event in all {
-                let seq = event.seq;
-                pen.write(event);
-                if matches!(self.then, Then::KillAfter(last) if last == seq) {
-                    kill_self();
-                }
-                tokio::task::yield_now().await;
+    ) -> (Completion, &'static str) {
+        fs::create_dir_all(order.directory.join("tree")).unwrap();
+        let file = File::create(order.directory.join("trace.jsonl")).unwrap();
+        let mut pen = Pen {
+            file,
+            sink: self.deliver.then_some(events),
+        };
+        let all = trace(self.phases);
+        let next = all.len() as u64 + 1;
+        for event in all {
+            let seq = event.seq;
+            pen.write(event);
+            if matches!(self.then, Then::KillAfter(last) if last == seq) {
+                kill_self();
             }
-            self.emitted.cancel();
-            match &self.then {
-                Then::End(outcome) => (end(*outcome), "report"),
-                Then::Panic => panic!("the scripted executor panics"),
-                Then::WaitForCancel => {
-                    cancel.cancelled().await;
-                    let mut last = trace(0).remove(1);
-                    (last.kind, last.seq) = (EventKind::Log, next);
-                    last.name = Some("attempt_cancelled".to_owned());
-                    pen.write(last);
-                    (end(Outcome::Cancelled), "report")
-                }
-                Then::Meet(barrier) => {
-                    barrier.wait().await;
-                    (end(Outcome::AcceptedUnpublished), "report")
-                }
-                Then::KillAfter(_) => (end(Outcome::AcceptedUnpublished), "report"),
+            tokio::task::yield_now().await;
+        }
+        self.emitted.cancel();
+        match &self.then {
+            Then::End(outcome) => (end(*outcome), "report"),
+            Then::Panic => panic!("the scripted executor panics"),
+            Then::WaitForCancel => {
+                cancel.cancelled().await;
+                let mut last = trace(0).remove(1);
+                (last.kind, last.seq) = (EventKind::Log, next);
+                last.name = Some("attempt_cancelled".to_owned());
+                pen.write(last);
+                (end(Outcome::Cancelled), "report")
             }
+            Then::Meet(barrier) => {
+                barrier.wait().await;
+                (end(Outcome::AcceptedUnpublished), "report")
+            }
+            Then::KillAfter(_) => (end(Outcome::AcceptedUnpublished), "report"),
         }
     }
 
-    fn reclaim(
-        &self,
-        dead: DeadAttempt,
-    ) -> impl Future<Output = Result<Option<RetainedTree>, String>> + Send {
-        async move {
-            let tree = dead.directory.join("tree");
-            self.reclaimed.lock().unwrap().push(dead);
-            if let Some(problem) = self.reclaim_fails.lock().unwrap().clone() {
-                return Err(problem);
-            }
-            let reason = "its run died".to_owned();
-            Ok(tree.exists().then_some(RetainedTree { path: tree, reason }))
+    async fn reclaim(&self, dead: DeadAttempt) -> Result<Option<RetainedTree>, String> {
+        let tree = dead.directory.join("tree");
+        self.reclaimed.lock().unwrap().push(dead);
+        if let Some(problem) = self.reclaim_fails.lock().unwrap().clone() {
+            return Err(problem);
         }
+        let reason = "its run died".to_owned();
+        Ok(tree.exists().then_some(RetainedTree { path: tree, reason }))
     }
 }
 
