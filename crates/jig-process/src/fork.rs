@@ -81,11 +81,7 @@ pub(crate) fn set_up(command: &mut Command, setup: ChildSetup) {
 /// ignores `SIGINT` or `SIGPIPE` must not teach it to its children.
 fn reset_signals() {
     for number in 1..=64 {
-        // SAFETY: SIG_DFL is a valid action; numbers that cannot be set (KILL,
-        // STOP, those of the C library) are refused, which is as well.
-        unsafe {
-            libc::signal(number, libc::SIG_DFL);
-        }
+        set_default(number);
     }
     // SAFETY: an all-zero `sigset_t` is a valid place for `sigemptyset` to fill,
     // and the old mask is not asked for.
@@ -93,6 +89,33 @@ fn reset_signals() {
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+    }
+}
+
+/// The C library's own call would refuse the signals it keeps for itself.
+#[cfg(target_os = "linux")]
+fn set_default(number: libc::c_int) {
+    // Handler, flags, restorer and mask of the kernel's structure, with room:
+    // all zero is the default action.
+    let default = [0_u64; 8];
+    // SAFETY: the kernel reads the structure, which is at least as large as it
+    // expects; KILL and STOP are refused, which is as well.
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigaction,
+            number,
+            default.as_ptr(),
+            std::ptr::null::<u64>(),
+            size_of::<u64>(),
+        );
+    }
+}
+
+#[cfg(target_os = "macos")]
+fn set_default(number: libc::c_int) {
+    // SAFETY: SIG_DFL is a valid action; numbers that cannot be set are refused.
+    unsafe {
+        libc::signal(number, libc::SIG_DFL);
     }
 }
 

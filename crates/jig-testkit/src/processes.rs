@@ -14,8 +14,8 @@ pub fn unique_marker(test: &str) -> String {
     format!("jig-mark-{test}-{}-{number}-", std::process::id())
 }
 
-/// The live processes, but this one, whose command line or environment holds
-/// `marker`. Zombies are not live. Other users' environments cannot be seen.
+/// The live processes, but this one, whose command line, environment or
+/// executable's path holds `marker`. Zombies are not live. Other users' environments cannot be seen.
 #[must_use]
 pub fn marked(marker: &str) -> Vec<u32> {
     let mut found = Vec::new();
@@ -31,7 +31,9 @@ pub fn marked(marker: &str) -> Vec<u32> {
             let text = fs::read(entry.path().join(file)).unwrap_or_default();
             text.windows(marker.len()).any(|w| w == marker.as_bytes())
         });
-        if has_it {
+        let runs_it = fs::read_link(entry.path().join("exe"))
+            .is_ok_and(|exe| exe.to_string_lossy().contains(marker));
+        if has_it || runs_it {
             found.push(pid);
         }
     }

@@ -54,6 +54,8 @@ pub(super) struct Driver {
     remove_at_end: Vec<(OsString, OsString)>,
     /// When the supervisor is taken for stuck.
     stuck_at: Option<Instant>,
+    /// Its last word, to be passed on when it is gone itself.
+    last_word: Option<Teardown>,
 }
 
 impl Driver {
@@ -83,6 +85,7 @@ impl Driver {
                 .map(|file| (file.root.clone().into(), file.below.clone().into()))
                 .collect(),
             stuck_at: None,
+            last_word: None,
         };
         tokio::spawn(driver.drive());
         (state_seen, orders_in)
@@ -93,11 +96,16 @@ impl Driver {
         // killed and its own list is lost.
         let removals = Removals::prepare(&self.remove_at_end);
         self.serve().await;
-        self.reap().await;
-        if self.state.borrow().teardown.is_none() {
-            self.clean_up_after_death(&removals).await;
-        }
-        self.forget();
+        let teardown = if self.reap().await {
+            // It ends by itself only when nothing is left.
+            self.forget(true);
+            self.last_word.take().unwrap_or_default()
+        } else {
+            let teardown = self.clean_up_after_death(&removals).await;
+            self.forget(teardown.is_clean());
+            teardown
+        };
+        self.torn_down(teardown);
     }
 
     /// Serves both sides until the supervisor closed its end.
@@ -171,13 +179,17 @@ impl Driver {
                     survivors,
                     not_removed,
                 } => {
-                    // It stays while there are survivors, however long.
-                    self.stuck_at = None;
-                    self.torn_down(Teardown {
+                    let teardown = Teardown {
                         leftovers,
                         survivors,
                         not_removed: not_removed.into_iter().map(PathBuf::from).collect(),
-                    });
+                    };
+                    if !teardown.is_clean() {
+                        // It stays while there are survivors, however long.
+                        self.stuck_at = None;
+                        self.torn_down(teardown.clone());
+                    }
+                    self.last_word = Some(teardown);
                 }
             }
         }
@@ -208,19 +220,21 @@ impl Driver {
         }
     }
 
-    async fn reap(&mut self) {
-        // Closed its end, so it is at its own: but never wait without a bound.
-        if tokio::time::timeout(STUCK_AFTER, self.child.wait())
-            .await
-            .is_err()
-        {
-            self.kill();
-            let _ = self.child.wait().await;
-        }
+    /// Returns whether it came to its own end.
+    async fn reap(&mut self) -> bool {
+        // It closed its side, so it is at its end: but never wait without a bound.
+        let status = match tokio::time::timeout(STUCK_AFTER, self.child.wait()).await {
+            Ok(status) => status,
+            Err(_) => {
+                self.kill();
+                self.child.wait().await
+            }
+        };
+        status.is_ok_and(|status| status.success())
     }
 
     /// The supervisor was ended before its work was: its children came here.
-    async fn clean_up_after_death(&mut self, removals: &Removals) {
+    async fn clean_up_after_death(&mut self, removals: &Removals) -> Teardown {
         let grace = self.grace;
         let stopped = tokio::task::spawn_blocking(move || stop_adopted(grace)).await;
         let stopped = match stopped.map_err(io::Error::other).and_then(|result| result) {
@@ -230,23 +244,18 @@ impl Driver {
                 survivors: vec![format!("unknown: {error}")],
             },
         };
-        self.torn_down(Teardown {
+        Teardown {
             leftovers: stopped.found,
             survivors: stopped.survivors,
             not_removed: removals.remove().into_iter().map(PathBuf::from).collect(),
-        });
+        }
     }
 
-    fn forget(&mut self) {
+    /// Takes the supervisor, which was reaped, out of the records.
+    fn forget(&self, clean: bool) {
         if let Ok(pid) = i32::try_from(self.pid) {
             live().remove(pid);
         }
-        let clean = self
-            .state
-            .borrow()
-            .teardown
-            .as_ref()
-            .is_some_and(Teardown::is_clean);
         if let (Some(record), Some(identity), true) = (&self.record, &self.identity, clean) {
             record.closed(identity);
         }

@@ -169,7 +169,7 @@ impl Supervisor {
     }
 
     fn hear(&mut self, grace: Duration) -> io::Result<()> {
-        let mut buffer = [0; 16 * 1024];
+        let mut buffer = [0; 64 * 1024];
         match self.control.read(&mut buffer) {
             Ok(0) => {
                 self.connected = false;

@@ -64,24 +64,32 @@ const LINE_BYTES: usize = 64 * 1024 * 1024;
 
 /// Bytes that become lines.
 #[derive(Default)]
-pub(crate) struct Lines(Vec<u8>);
+pub(crate) struct Lines {
+    bytes: Vec<u8>,
+    /// So many of them are known to hold no line end.
+    searched: usize,
+}
 
 impl Lines {
     pub(crate) fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.0.len() + bytes.len() > LINE_BYTES {
+        if self.bytes.len() + bytes.len() > LINE_BYTES {
             return Err(io::Error::other("a message is too long"));
         }
-        self.0.extend_from_slice(bytes);
+        self.bytes.extend_from_slice(bytes);
         Ok(())
     }
 
     /// The next whole value.
     pub(crate) fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
-        let Some(end) = self.0.iter().position(|byte| *byte == b'\n') else {
+        let unsearched = &self.bytes[self.searched..];
+        let Some(end) = unsearched.iter().position(|byte| *byte == b'\n') else {
+            self.searched = self.bytes.len();
             return Ok(None);
         };
-        let value = serde_json::from_slice(&self.0[..end])?;
-        self.0.drain(..=end);
+        let end = self.searched + end;
+        let value = serde_json::from_slice(&self.bytes[..end])?;
+        self.bytes.drain(..=end);
+        self.searched = 0;
         Ok(Some(value))
     }
 }

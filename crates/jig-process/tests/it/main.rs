@@ -4,4 +4,14 @@
 #[cfg(test)]
 mod commands;
 #[cfg(test)]
+mod death;
+#[cfg(test)]
+mod reclaim;
+#[cfg(test)]
+mod seclusion;
+#[cfg(test)]
+mod stopping;
+#[cfg(test)]
 mod support;
+#[cfg(test)]
+mod tools;

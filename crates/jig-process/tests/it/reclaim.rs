@@ -1,0 +1,90 @@
+//! What an earlier jig left running.
+
+use std::time::Duration;
+
+use jig_process::{
+    Liveness, ProcessIdentity, Reclaimed, Supervised, processes_inside, stop_by_identity,
+};
+use jig_testkit::host;
+use jig_testkit::processes::{assert_none_marked, unique_marker};
+use rustix::process::Signal;
+
+use crate::support::{NEVER, shell, signal, wait_marked};
+
+const TREE: &str = "trap '' TERM; setsid sleep 600 & (setsid sleep 601 &); sleep 602";
+
+async fn start(marker: &str) -> Supervised {
+    let supervised = Supervised::start(&host(), shell(TREE, marker)).await;
+    wait_marked(marker, 4).await;
+    supervised.unwrap()
+}
+
+/// As a later jig would have it: from a file.
+fn written_down(identity: &ProcessIdentity) -> ProcessIdentity {
+    serde_json::from_str(&serde_json::to_string(identity).unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn a_recorded_supervisor_is_stopped_with_its_tree() {
+    let marker = unique_marker("recorded");
+    let supervised = start(&marker).await;
+    let identity = written_down(supervised.identity());
+    assert_eq!(identity.liveness(), Liveness::Alive);
+    let reclaimed = stop_by_identity(identity.clone(), Duration::from_secs(3)).await;
+    assert_eq!(reclaimed, Reclaimed::Gone);
+    assert_none_marked(&marker);
+    assert_eq!(identity.liveness(), Liveness::Gone);
+    let again = stop_by_identity(identity, NEVER).await;
+    assert_eq!(again, Reclaimed::Gone);
+}
+
+#[tokio::test]
+async fn a_recorded_supervisor_that_is_stuck_is_stopped_from_outside() {
+    let marker = unique_marker("recorded-stuck");
+    let supervised = start(&marker).await;
+    let identity = written_down(supervised.identity());
+    signal(identity.pid(), Signal::STOP);
+    let reclaimed = stop_by_identity(identity.clone(), Duration::ZERO).await;
+    assert_eq!(reclaimed, Reclaimed::Gone);
+    assert_none_marked(&marker);
+    assert_eq!(identity.liveness(), Liveness::Gone);
+}
+
+#[tokio::test]
+async fn a_process_that_merely_has_the_pid_is_left_alone() {
+    let mut bystander = std::process::Command::new("sleep")
+        .arg("600")
+        .spawn()
+        .unwrap();
+    let identity = ProcessIdentity::of(bystander.id()).unwrap().unwrap();
+    let mut json = serde_json::to_value(&identity).unwrap();
+    json["start_time"] = serde_json::json!(1);
+    let other: ProcessIdentity = serde_json::from_value(json).unwrap();
+    assert_eq!(other.liveness(), Liveness::Gone);
+    assert_eq!(stop_by_identity(other, NEVER).await, Reclaimed::Gone);
+    assert_eq!(bystander.try_wait().unwrap(), None, "it was signalled");
+
+    bystander.kill().unwrap();
+    // Only its exit status is left, and that is not life.
+    jig_testkit::wait_until("its end", || identity.liveness() == Liveness::Gone);
+    bystander.wait().unwrap();
+    assert_eq!(identity.liveness(), Liveness::Gone);
+}
+
+#[tokio::test]
+async fn processes_are_found_by_where_they_work() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("below")).unwrap();
+    let marker = unique_marker("inside");
+    let mut spec = shell("cd below; exec sleep 600", &marker);
+    spec.cwd = dir.path().to_owned();
+    let mut supervised = Supervised::start(&host(), spec).await.unwrap();
+    jig_testkit::wait_until_async("the process", || {
+        let found = processes_inside(dir.path()).unwrap();
+        found.len() == 1 && found[0].command_line == "sleep 600"
+    })
+    .await;
+    // A supervisor does not hold the directory.
+    supervised.stop(NEVER).await;
+    assert_eq!(processes_inside(dir.path()).unwrap(), []);
+}
