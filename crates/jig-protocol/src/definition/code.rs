@@ -99,7 +99,7 @@ codes! {
     Grant = "E090", "A `build_outputs` entry is not a directory grant.";
     SandboxPath = "E091", "A path of `sandbox.read` is malformed.";
     Unrestricted = "W001", "A role does not state `writes`, so it may write anywhere in the work tree.";
-    Placeholder = "W002", "A prompt holds a placeholder that is not built in.";
+    Placeholder = "W002", "A prompt holds a placeholder that is not built in, or a system prompt holds any.";
     IdleCi = "W003", "`ci` without `wait: true` does nothing.";
     UnreportedGuard = "W004", "A group member's guard reads a field that no earlier phase is known to report.";
     Thinking = "W005", "`thinking` is accepted for old files and does nothing.";

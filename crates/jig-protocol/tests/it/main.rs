@@ -13,3 +13,5 @@ mod generated;
 mod hostile;
 mod predicates;
 mod schema;
+#[cfg(unix)]
+mod stock;

@@ -8,8 +8,29 @@ use super::super::model::PromptSource;
 use super::super::suggest::nearest;
 use super::super::template::{BUILT_IN, placeholders};
 
+/// Warns of placeholders in a system prompt, which is no template.
+fn system(cx: &mut Context<'_>, prompt: &PromptSource, path: &Path) {
+    let PromptSource::Inline(text) = prompt else {
+        return;
+    };
+    if let Some((range, _)) = placeholders(text).next() {
+        let whole = text.get(range).unwrap_or_default();
+        let span = cx.find_in(path, whole);
+        cx.span(
+            Code::Placeholder,
+            span,
+            path,
+            format!(
+                "{} stays as text: a system prompt is no template",
+                quoted(whole)
+            ),
+        )
+        .help("move it to the user prompt");
+    }
+}
+
 /// Warns of placeholders that only a parameter of the run could fill.
-fn placeholders_in(cx: &mut Context<'_>, prompt: &PromptSource, path: &Path) {
+fn user(cx: &mut Context<'_>, prompt: &PromptSource, path: &Path) {
     let PromptSource::Inline(text) = prompt else {
         return;
     };
@@ -40,7 +61,7 @@ pub(super) fn check(cx: &mut Context<'_>, draft: &Draft) {
     for (name, role) in &draft.roster {
         let Some(role) = role else { continue };
         let path = Path::default().key("roster").key(name.as_str());
-        placeholders_in(cx, &role.system_prompt, &path.key("system_prompt"));
-        placeholders_in(cx, &role.user_prompt, &path.key("user_prompt"));
+        system(cx, &role.system_prompt, &path.key("system_prompt"));
+        user(cx, &role.user_prompt, &path.key("user_prompt"));
     }
 }
