@@ -10,7 +10,7 @@ use jig_engine::boundary::{Boundary, EntryKind, Judge, JudgeKind, Verdict};
 use jig_engine::host::{HostConfig, Mode, PrepareError, PrepareSpec, PreparedAttempt, prepare};
 use jig_engine::redact::Redactor;
 use jig_git::{Git, GitConfig};
-use jig_process::SystemClock;
+use jig_process::{Host, SystemClock};
 use jig_protocol::definition::{Definition, PathPattern};
 use jig_protocol::ids::{AttemptId, JobId, RunId};
 use jig_protocol::repo_path::RepoPath;
@@ -65,7 +65,8 @@ impl Fixture {
             git: Git::new(GitConfig::new(path_env())),
             clock: Arc::new(SystemClock::new()),
             operator: OperatorHome { home, env },
-            host: jig_testkit::host(),
+            // Any program: nothing is run below it until a test asks.
+            host: Host::at(std::env::current_exe().unwrap()).unwrap(),
         };
         Self {
             repo,
@@ -76,6 +77,12 @@ impl Fixture {
 
     pub(crate) fn defined(mut self, text: &str) -> Self {
         self.definition = definition(text);
+        self
+    }
+
+    /// With a host that can supervise commands.
+    pub(crate) fn supervised(mut self) -> Self {
+        self.config.host = jig_testkit::host();
         self
     }
 

@@ -2,4 +2,6 @@
 
 mod boundary;
 mod fixture;
+mod gates;
+mod host;
 mod redaction;
