@@ -158,3 +158,23 @@ fn rules_that_say_nothing_are_refused() {
     fixture.layers(LAYERS);
     none(&fixture.boundary());
 }
+
+#[test]
+fn an_exception_is_not_called_needless_while_a_tree_is_unreadable() {
+    let fixture = Fixture::layered();
+    std::fs::remove_file(fixture.path("Cargo.lock")).unwrap();
+    fixture.layers(&format!(
+        "{LAYERS}[[exception]]\nfrom = \"engine\"\nto = \"sqlx\"\nkind = \"reach\"\nreason = \"r\"\n"
+    ));
+    let findings = fixture.boundary();
+    assert!(
+        findings.iter().all(|f| f.rule == "boundary/unreadable"),
+        "{findings:?}"
+    );
+    fixture.lock();
+    named(
+        &fixture.boundary(),
+        "boundary/exception",
+        "xtask/rules/layers.toml",
+    );
+}

@@ -140,6 +140,22 @@ fn a_tree_is_read_back_with_its_repeated_parts() {
     assert_eq!(tree.path_to("d").unwrap(), "a 0.1.0 -> d 1.0.0");
     assert_eq!(tree.path_to("a"), None, "a crate does not reach itself");
     assert_eq!(tree.path_to("e"), None);
+    let later = "0|a v1.0.0||\n1|b v1.0.0||\n2|c v1.0.0||\n3|d v1.0.0||\n1|c v1.0.0|| (*)\n";
+    let shortest = Tree::parse(later, "a").unwrap().path_to("d");
+    assert_eq!(shortest.unwrap(), "a 1.0.0 -> c 1.0.0 -> d 1.0.0");
     assert!(tree.path_to_feature("b", "std").is_some());
     assert!(tree.path_to_feature("b", "st").is_none());
+}
+
+#[test]
+fn a_namesake_of_ours_deep_below_counts_as_ours() {
+    let fixture = Fixture::layered();
+    fixture.vendored("controlplane", "");
+    fixture.vendored("harmless", "[dependencies]\ncontrolplane = \"1\"\n");
+    engine_uses(&fixture, "harmless = \"1\"");
+    fixture.lock();
+    let findings = fixture.boundary();
+    let finding = named(&findings, "boundary/reach", "crates/engine/Cargo.toml");
+    let way = "engine 0.1.0 -> harmless 1.0.0 -> controlplane 1.0.0";
+    assert!(finding.problem.ends_with(way), "{finding}");
 }

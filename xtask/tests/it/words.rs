@@ -39,6 +39,15 @@ fn a_word_in_code_is_named_with_its_line() {
 }
 
 #[test]
+fn a_line_that_holds_a_word_twice_is_named_once() {
+    let fixture = with(
+        "crates/a/src/lib.rs",
+        "fn f() { Command::new(1); Command::new(2); }",
+    );
+    only(&check(&fixture), "words", "crates/a/src/lib.rs");
+}
+
+#[test]
 fn a_word_hides_neither_in_imports_nor_in_macros_nor_in_space() {
     let hidden = [
         "use std::process::{Command, Stdio};",
