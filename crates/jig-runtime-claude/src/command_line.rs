@@ -83,7 +83,7 @@ pub(crate) fn invocation(
     }
     if let Some(budget) = request.budget_usd.filter(|budget| *budget > 0.0) {
         // Display of a float is its shortest decimal, never with an exponent.
-        args.pair("--max-budget-usd", &budget.to_string());
+        args.pair("--max-budget-usd", budget.to_string());
     }
     let mut private_files = Vec::new();
     if !request.system_prompt.is_empty() {

@@ -70,7 +70,7 @@ pub struct Step {
 pub struct Texts(pub Vec<String>);
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a text or a list of texts")]
 enum OneOrMany {
     One(String),
     Many(Vec<String>),
@@ -93,7 +93,7 @@ impl From<Texts> for Vec<String> {
 
 /// Free text of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a text or a list of texts")]
 pub enum Text {
     /// A whole message.
     Whole(String),
@@ -103,7 +103,10 @@ pub enum Text {
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "expected an object or a text (quote `on`, `yes`, numbers)"
+)]
 pub enum Emit {
     /// Sent as it is written.
     Verbatim(String),
@@ -457,6 +460,11 @@ roles:
                 "999",
             ),
             ("roles:\n  a:\n    - {end: later}\n", "later"),
+            ("roles:\n  a:\n    - {emit: on}\n", "an object or a text"),
+            (
+                "roles:\n  a:\n    - {emit: x, expect: {}}\n",
+                "a list of texts",
+            ),
             ("roles:\n  a: []\n  a: []\n", "a"),
         ] {
             let message = refused(text);

@@ -22,7 +22,7 @@ pub mod usage;
 /// The words of processes that an adapter and its caller speak in.
 pub use jig_process::{
     Confinement, Deadline, Environment, Host, LiveSupervisors, ProcessIdentity, Program,
-    StopReason, StopSignal,
+    StopReason, StopSignal, SystemClock,
 };
 
 pub use dialect::{Dialect, Invocation};
