@@ -336,6 +336,18 @@ impl Boundary {
             .collect()
     }
 
+    /// Whether anything in the tree that is no build output is not what it was
+    /// at the start, or the branch moved: whether removing it loses work.
+    #[must_use]
+    pub fn differs_from_start(&self) -> bool {
+        let changes = self.guard.compare(&self.start, &self.latest);
+        !changes.metadata.is_empty()
+            || self
+                .differences(&changes)
+                .iter()
+                .any(|difference| !difference.transient && !self.is_output(difference))
+    }
+
     /// Whether an agent changed metadata that steers git. Then nothing is
     /// delivered and git is not run.
     #[must_use]

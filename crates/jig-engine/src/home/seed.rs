@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use jig_protocol::time::Timestamp;
 use jig_runtime::AgentRuntime;
 
 use super::environments::{HomeError, Homes};
@@ -21,6 +22,12 @@ impl Homes {
         let seed = runtime.seed(self.operator()).await?;
         self.seeds.insert(role.to_owned(), seed);
         Ok(())
+    }
+
+    /// Until when the role's login is good, where it says so.
+    #[must_use]
+    pub fn login_expires_at(&self, role: &str) -> Option<Timestamp> {
+        self.seeds.get(role)?.expires_at
     }
 
     /// Writes the login into the role's HOME, just before a send, and gives the

@@ -3,5 +3,6 @@
 mod boundary;
 mod fixture;
 mod gates;
+mod home;
 mod host;
 mod redaction;

@@ -5,7 +5,6 @@ use std::time::Duration;
 use jig_engine::host::retention::{GcPlan, Needed, Retention, apply, snapshot};
 use jig_engine::host::{DisposePolicy, PreparedAttempt, dispose};
 use jig_engine::redact::Redactor;
-use jig_protocol::time::Clock;
 
 use crate::fixture::{FREE, Fixture, no_secrets};
 
@@ -17,7 +16,7 @@ const ACCEPTED: DisposePolicy = DisposePolicy {
 };
 
 /// Removes everything of an attempt, as garbage collection does.
-pub(super) async fn forget(fixture: &Fixture, prepared: &PreparedAttempt) {
+pub(crate) async fn forget(fixture: &Fixture, prepared: &PreparedAttempt) {
     let disposed = dispose(prepared, &no_secrets(), ACCEPTED).await;
     assert!(disposed.problems.is_empty(), "{disposed:?}");
     let found = snapshot(&fixture.config.data_dir, &|_| false).unwrap();

@@ -1,7 +1,7 @@
 //! Around an attempt on disk: from prepare to reclaim.
 
 mod deliver;
-mod dispose;
+pub(super) mod dispose;
 mod in_place;
 mod prepare;
 mod reclaim;
