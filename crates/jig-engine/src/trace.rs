@@ -8,9 +8,9 @@
 
 use std::fs::{File, OpenOptions};
 use std::future::Future;
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -55,17 +55,6 @@ impl EventSink for NoSink {
     }
 }
 
-/// The JSONL file could not be opened.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot open the trace {path}")]
-pub struct OpenTraceError {
-    /// The file.
-    pub path: PathBuf,
-    /// What the system said.
-    #[source]
-    pub source: io::Error,
-}
-
 /// Gives every event of one attempt its number and its place on disk.
 pub(crate) struct Emitter {
     clock: Arc<dyn Clock>,
@@ -75,7 +64,7 @@ pub(crate) struct Emitter {
 }
 
 struct State {
-    file: File,
+    file: Option<File>,
     last_seq: u64,
     /// The last line was not written whole; the next one begins on a new line.
     torn: bool,
@@ -85,24 +74,28 @@ struct State {
 }
 
 impl Emitter {
-    /// Opens the trace for appending, 0600.
+    /// Opens the trace for appending, 0600. A trace that cannot be opened is
+    /// remembered: events then reach the sink alone.
     pub(crate) fn open(
         path: &Path,
         clock: Arc<dyn Clock>,
         redactor: Arc<Redactor>,
         sink: Arc<dyn EventSink>,
-    ) -> Result<Self, OpenTraceError> {
-        let file = OpenOptions::new()
+    ) -> Self {
+        let opened = OpenOptions::new()
             .append(true)
             .create(true)
             .mode(0o600)
             .custom_flags(i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0))
-            .open(path)
-            .map_err(|source| OpenTraceError {
-                path: path.to_owned(),
-                source,
-            })?;
-        Ok(Self {
+            .open(path);
+        let (file, problem) = match opened {
+            Ok(file) => (Some(file), None),
+            Err(error) => {
+                let problem = format!("cannot open the trace {}: {error}", path.display());
+                (None, Some(problem))
+            }
+        };
+        Self {
             clock,
             redactor,
             sink,
@@ -112,9 +105,18 @@ impl Emitter {
                 torn: false,
                 lost_lines: 0,
                 refused: 0,
-                first_problem: None,
+                first_problem: problem,
             }),
-        })
+        }
+    }
+
+    /// Why there is no file; `None` when there is one.
+    pub(crate) fn opening_problem(&self) -> Option<String> {
+        let state = self.state();
+        match state.file {
+            Some(_) => None,
+            None => state.first_problem.clone(),
+        }
     }
 
     /// The attempt's secrets.
@@ -162,7 +164,8 @@ impl Emitter {
     pub(crate) async fn close(&self) -> Option<String> {
         self.flush().await;
         let mut state = self.state();
-        if let Err(error) = state.file.sync_data() {
+        let synced = state.file.as_ref().map_or(Ok(()), File::sync_data);
+        if let Err(error) = synced {
             state.lost_lines += 1;
             state.problem(error.to_string());
         }
@@ -181,6 +184,10 @@ impl Emitter {
 
 impl State {
     fn append(&mut self, event: &Event) {
+        let Some(file) = self.file.as_mut() else {
+            self.lost_lines += 1;
+            return;
+        };
         let line = match serde_json::to_vec(event) {
             Ok(line) => line,
             Err(error) => return self.lost(&error.to_string()),
@@ -192,7 +199,7 @@ impl State {
         bytes.extend_from_slice(&line);
         bytes.push(b'\n');
         self.torn = true;
-        match self.file.write_all(&bytes) {
+        match file.write_all(&bytes) {
             Ok(()) => self.torn = false,
             Err(error) => self.lost(&error.to_string()),
         }
@@ -270,7 +277,6 @@ mod tests {
             Arc::new(redactor),
             sink,
         )
-        .unwrap()
     }
 
     fn lines(dir: &Path) -> Vec<Event> {
@@ -344,7 +350,7 @@ mod tests {
             Arc::new(Redactor::default()),
             Arc::new(NoSink),
         );
-        assert!(opened.is_err());
+        assert!(opened.opening_problem().is_some());
         assert!(!dir.path().join("elsewhere").exists());
     }
 
@@ -387,7 +393,12 @@ mod tests {
         let emitter = emitter(dir.path(), Redactor::default(), &sink);
         {
             let mut state = emitter.state();
-            state.file.write_all(b"{\"seq\":1,\"ty").unwrap();
+            state
+                .file
+                .as_mut()
+                .unwrap()
+                .write_all(b"{\"seq\":1,\"ty")
+                .unwrap();
             state.torn = true;
         }
         emitter.emit(

@@ -44,7 +44,8 @@ pub(crate) fn compose(template: &str, values: &PromptValues<'_>) -> String {
     if !used.contains(&HANDOFF) {
         prompt.push_str("\n\n## Handoff directory\n\n");
         prompt.push_str(values.handoff_dir);
-        prompt.push_str("\nNotes for the phases after this one belong there, not in the work tree.");
+        prompt
+            .push_str("\nNotes for the phases after this one belong there, not in the work tree.");
     }
     prompt.push_str(CONTRACT);
     prompt
@@ -170,7 +171,11 @@ mod tests {
 
     #[test]
     fn unknown_and_broken_placeholders_stay() {
-        let text = composed("{{unknown}} {{ prompt }} {{prompt", &[("prompt", "P")], None);
+        let text = composed(
+            "{{unknown}} {{ prompt }} {{prompt",
+            &[("prompt", "P")],
+            None,
+        );
         assert!(text.starts_with("{{unknown}} {{ prompt }} {{prompt\n"));
         let text = composed("{{{prompt}}} {{a{{prompt}}", &[("prompt", "P")], None);
         assert!(text.starts_with("{P} {{aP\n"), "{text}");
@@ -178,17 +183,29 @@ mod tests {
 
     #[test]
     fn sections_appear_only_where_the_template_lacks_them() {
-        let both = composed("{{previous_envelope}}|{{handoff_dir}}", &[], Some("{\"a\": 1}"));
+        let both = composed(
+            "{{previous_envelope}}|{{handoff_dir}}",
+            &[],
+            Some("{\"a\": 1}"),
+        );
         assert!(both.starts_with("{\"a\": 1}|/attempt/handoff\n"));
         assert!(!both.contains("## Previous envelope") && !both.contains("## Handoff"));
         let neither = composed("T", &[], None);
-        let order: Vec<_> = ["## Previous envelope\n\n(none)", "## Handoff directory", "## Your answer"]
-            .iter()
-            .map(|part| neither.find(part).unwrap())
-            .collect();
+        let order: Vec<_> = [
+            "## Previous envelope\n\n(none)",
+            "## Handoff directory",
+            "## Your answer",
+        ]
+        .iter()
+        .map(|part| neither.find(part).unwrap())
+        .collect();
         assert!(order.is_sorted(), "{neither}");
         // A value that looks like the placeholder does not stand for it.
-        let trick = composed("{{prompt}}", &[("prompt", "{{previous_envelope}}")], Some("E"));
+        let trick = composed(
+            "{{prompt}}",
+            &[("prompt", "{{previous_envelope}}")],
+            Some("E"),
+        );
         assert!(trick.contains("## Previous envelope\n\nE"));
     }
 

@@ -103,7 +103,10 @@ mod tests {
 
     #[test]
     fn one_oversized_exchange_is_cut_and_not_dropped() {
-        let big = exchange(&"p".repeat(100_000), &format!("{}THE END", "r".repeat(100_000)));
+        let big = exchange(
+            &"p".repeat(100_000),
+            &format!("{}THE END", "r".repeat(100_000)),
+        );
         let text = digest(&[exchange("old", "old"), big]);
         assert!(text.len() <= limits::TRANSCRIPT_DIGEST_BYTES);
         assert!(text.contains("THE END"));

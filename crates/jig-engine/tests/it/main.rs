@@ -6,3 +6,4 @@ mod gates;
 mod home;
 mod host;
 mod redaction;
+mod run;

@@ -1,0 +1,102 @@
+//! What a send says while it runs, on its way to the trace.
+
+use std::future::Future;
+
+use jig_protocol::event::{self, EventBody};
+use jig_protocol::{limits, text};
+use jig_runtime::{RuntimeEvent, SendReport};
+use tokio::sync::mpsc::Receiver;
+
+use crate::attempt::Attempt;
+use crate::redact::TextJoiner;
+use crate::trace::Emitter;
+
+impl Attempt<'_> {
+    /// Sees a send through and passes on everything it says. Every event is in
+    /// the trace when this returns.
+    pub(super) async fn relay(
+        &self,
+        phase: &str,
+        send: impl Future<Output = SendReport>,
+        mut inbox: Receiver<RuntimeEvent>,
+    ) -> SendReport {
+        let mut relay = Relay {
+            phase,
+            trace: &self.trace,
+            joiner: TextJoiner::default(),
+        };
+        let mut send = std::pin::pin!(send);
+        let mut open = true;
+        let report = loop {
+            tokio::select! {
+                biased;
+                said = inbox.recv(), if open => match said {
+                    Some(said) => relay.pass(said),
+                    None => open = false,
+                },
+                report = &mut send => break report,
+            }
+        };
+        while let Ok(said) = inbox.try_recv() {
+            relay.pass(said);
+        }
+        relay.end_message();
+        report
+    }
+}
+
+struct Relay<'a> {
+    phase: &'a str,
+    trace: &'a Emitter,
+    joiner: TextJoiner,
+}
+
+impl Relay<'_> {
+    fn pass(&mut self, said: RuntimeEvent) {
+        if let RuntimeEvent::TextDelta { text } = &said {
+            if let Some(ready) = self.joiner.push(self.trace.redactor(), text) {
+                self.text(&ready);
+            }
+            return;
+        }
+        self.end_message();
+        match said {
+            RuntimeEvent::TextDelta { .. } | RuntimeEvent::Started { .. } => {}
+            RuntimeEvent::Text { text } => {
+                let clean = self.trace.redactor().text(&text).into_owned();
+                self.text(&clean);
+            }
+            RuntimeEvent::ToolCall { tool, input } => {
+                self.emit(&EventBody::ToolCall { tool, input });
+            }
+            RuntimeEvent::Log { log, text, detail } => self.emit(&EventBody::RuntimeLog {
+                log,
+                entry: event::RuntimeLog { text, detail },
+            }),
+            RuntimeEvent::Retrying { class, wait } => {
+                let wait = wait.unwrap_or_default().as_millis();
+                self.emit(&EventBody::RateLimited(event::RateLimited {
+                    class,
+                    wait_ms: u64::try_from(wait).unwrap_or(u64::MAX),
+                }));
+            }
+        }
+    }
+
+    fn end_message(&mut self) {
+        if let Some(rest) = self.joiner.finish(self.trace.redactor()) {
+            self.text(&rest);
+        }
+    }
+
+    /// Text that is free of secrets already, so that it may be cut.
+    fn text(&self, clean: &str) {
+        self.emit(&EventBody::AgentText(event::AgentText {
+            text: text::head(clean, limits::AGENT_TEXT_BYTES).to_owned(),
+        }));
+    }
+
+    fn emit(&self, body: &EventBody) {
+        self.trace.emit(Some(self.phase), body);
+    }
+}

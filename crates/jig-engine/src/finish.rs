@@ -1,0 +1,212 @@
+//! The end of an attempt: verdict, hold, last events, result document.
+
+use std::sync::Arc;
+
+use jig_protocol::definition::Definition;
+use jig_protocol::event::{
+    self, AttemptEnded, CeilingExceeded, EngineError, EventBody, SendBudgetExhausted,
+    SpendCeilingReached,
+};
+use jig_protocol::lifecycle::attempt::Outcome;
+use jig_protocol::outcome::{
+    Acceptance, AttemptEnd, Budgets, Cause, PublishMarker, ResultDocument,
+};
+use jig_protocol::repo_path::RepoPath;
+use jig_protocol::{limits, text};
+
+use crate::acceptance;
+use crate::attempt::{AttemptOutcome, EngineConfig, Ran};
+use crate::ending::Ending;
+use crate::host::PreparedAttempt;
+use crate::start::no_sandbox;
+use crate::summary;
+use crate::trace::Emitter;
+
+/// Everything that is decided about an ended attempt.
+struct Verdict {
+    end: AttemptEnd,
+    cause: Option<Cause>,
+    error: Option<String>,
+    hold: Option<String>,
+    acceptance: Option<Acceptance>,
+}
+
+/// Judges, tells and sums up. The last event is the attempt's end.
+pub(crate) async fn outcome(
+    end: Result<(), Ending>,
+    ran: Ran,
+    prepared: PreparedAttempt,
+    trace: &Emitter,
+    config: &EngineConfig,
+) -> AttemptOutcome {
+    let verdict = match (end, &ran.definition) {
+        (Ok(()), Some(definition)) => judge(definition, &ran, trace),
+        (Ok(()), None) => ended(Ending::infrastructure("no definition was run")),
+        (Err(ending), _) => ended(ending),
+    };
+    tell_end(&verdict, &ran, trace, config);
+    let accepted = verdict
+        .acceptance
+        .as_ref()
+        .is_some_and(|acceptance| acceptance.passed);
+    let state = Outcome::of_end(verdict.end, accepted).attempt_state();
+    let error = verdict.error.as_ref().map(|error| {
+        let clean = trace.redactor().text(error);
+        text::head(&clean, limits::ATTEMPT_ERROR_BYTES).to_owned()
+    });
+    let hold = verdict
+        .hold
+        .as_ref()
+        .map(|hold| trace.redactor().text(hold).into_owned());
+    trace.emit(
+        None,
+        &EventBody::AttemptEnd(AttemptEnded {
+            end: verdict.end,
+            state: state.as_str().to_owned(),
+            outcome: outcome_word(accepted, verdict.cause).to_owned(),
+            cause: verdict.cause,
+            error: error.clone(),
+        }),
+    );
+    let trace_problem = trace.close().await;
+    let result = summary::bounded(document(&verdict, &ran), trace.redactor());
+    AttemptOutcome {
+        end: verdict.end,
+        state,
+        cause: verdict.cause,
+        error,
+        hold,
+        result,
+        trace_problem,
+        prepared,
+        boundary: ran.boundary,
+        redactor: Arc::clone(trace.redactor()),
+    }
+}
+
+fn ended(ending: Ending) -> Verdict {
+    Verdict {
+        end: ending.end,
+        cause: Some(ending.cause),
+        error: Some(ending.error),
+        hold: None,
+        acceptance: None,
+    }
+}
+
+/// The verdict over a completed chain.
+fn judge(definition: &Definition, ran: &Ran, trace: &Emitter) -> Verdict {
+    let acceptance = acceptance::judge(definition, |phase| ran.state.last(phase));
+    trace.emit(None, &EventBody::Acceptance(acceptance.clone()));
+    if !acceptance.passed {
+        let failed: Vec<String> = acceptance
+            .checks
+            .iter()
+            .filter(|check| !check.ok)
+            .map(|check| format!("{}: {}", check.item, check.note))
+            .collect();
+        return Verdict {
+            end: AttemptEnd::Completed,
+            cause: Some(Cause::Acceptance),
+            error: Some(format!("acceptance does not hold: {}", failed.join("; "))),
+            hold: None,
+            acceptance: Some(acceptance),
+        };
+    }
+    let hold = hold(definition, ran);
+    if let Some(reason) = &hold {
+        trace.emit(
+            None,
+            &EventBody::PublishHeld(event::PublishHeld {
+                reason: reason.clone(),
+            }),
+        );
+    }
+    Verdict {
+        end: AttemptEnd::Completed,
+        cause: hold.as_ref().map(|_| Cause::Held),
+        error: None,
+        hold,
+        acceptance: Some(acceptance),
+    }
+}
+
+/// Why publishing waits for a person; judged over the field view.
+fn hold(definition: &Definition, ran: &Ran) -> Option<String> {
+    let predicate = definition.publish.as_ref()?.hold_when.as_ref()?;
+    let fields = ran.state.fields.values();
+    predicate.holds(fields).then(|| {
+        let found = fields
+            .get(&predicate.field)
+            .map_or_else(|| "nobody reported it".to_owned(), ToString::to_string);
+        format!(
+            "publish.hold_when `{predicate}` holds: {} is {found}",
+            predicate.field
+        )
+    })
+}
+
+/// The event that says why, before the one that says that it ended.
+fn tell_end(verdict: &Verdict, ran: &Ran, trace: &Emitter, config: &EngineConfig) {
+    let definition = ran.definition.as_ref();
+    let error = || verdict.error.clone().unwrap_or_default();
+    let body = match verdict.end {
+        // A breach was told where it was found; a failed phase says it itself.
+        AttemptEnd::Completed | AttemptEnd::Failed | AttemptEnd::Breach => return,
+        AttemptEnd::Cancelled => EventBody::AttemptCancelled,
+        AttemptEnd::Ceiling => {
+            let ceiling = definition
+                .and_then(|definition| definition.limits.attempt_ceiling)
+                .unwrap_or(limits::ATTEMPT_CEILING);
+            EventBody::CeilingExceeded(CeilingExceeded {
+                ceiling_ms: u64::try_from(ceiling.as_millis()).unwrap_or(u64::MAX),
+            })
+        }
+        AttemptEnd::SendBudget => EventBody::SendBudgetExhausted(SendBudgetExhausted {
+            max_sends: config.max_sends,
+            sends: ran.sends,
+        }),
+        AttemptEnd::SpendCeiling => EventBody::SpendCeilingReached(SpendCeilingReached {
+            budget_usd: definition
+                .and_then(|definition| definition.budget_usd)
+                .unwrap_or_default(),
+            spent_usd: ran.state.meter.spend.cost_usd,
+        }),
+        AttemptEnd::Infrastructure => EventBody::EngineError(EngineError { error: error() }),
+    };
+    trace.emit(None, &body);
+}
+
+fn outcome_word(accepted: bool, cause: Option<Cause>) -> &'static str {
+    match cause {
+        _ if accepted => "accepted",
+        Some(cause) if cause.is_no_verdict() => "none",
+        _ => "rejected",
+    }
+}
+
+fn document(verdict: &Verdict, ran: &Ran) -> ResultDocument {
+    let changed: Vec<RepoPath> = ran.boundary.as_ref().map_or_else(Vec::new, |boundary| {
+        boundary.changed_paths_total().into_iter().collect()
+    });
+    ResultDocument {
+        end: verdict.end,
+        phases: ran.state.records.clone(),
+        changed_paths: changed,
+        publish: if verdict.hold.is_some() {
+            PublishMarker::Held
+        } else {
+            PublishMarker::NotAttempted
+        },
+        publish_hold: verdict.hold.clone(),
+        acceptance: verdict.acceptance.clone(),
+        cause: verdict.cause,
+        spend: ran.state.meter.spend,
+        budgets: ran
+            .definition
+            .as_ref()
+            .map_or_else(Budgets::default, |definition| ran.state.budgets(definition)),
+        sandbox: ran.definition.as_ref().map(|_| no_sandbox()),
+        truncation: None,
+    }
+}
