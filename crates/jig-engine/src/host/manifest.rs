@@ -281,7 +281,7 @@ mod tests {
         file.record(&me).unwrap();
         file.record(&me).unwrap();
         let recorded = Manifest::read(&path).unwrap().unwrap().process_groups;
-        assert_eq!(recorded, [me.clone()]);
+        assert_eq!(recorded, std::slice::from_ref(&me));
         file.forget(&me).unwrap();
         assert!(
             Manifest::read(&path)

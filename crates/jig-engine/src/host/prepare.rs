@@ -215,7 +215,7 @@ async fn resolve_base(
     spec: &PrepareSpec<'_>,
 ) -> Result<Base, PrepareError> {
     let empty = ObjectId::empty_tree(lender.object_format);
-    let base = if spec.base == empty.to_string() {
+    let base = if ObjectId::from_hex(spec.base.as_bytes()).is_ok_and(|id| id == empty) {
         Base::Empty { tree: empty }
     } else {
         lender.resolve_base(&config.git, Some(spec.base)).await?

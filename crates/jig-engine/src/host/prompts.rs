@@ -65,7 +65,7 @@ pub enum PromptError {
         path: RepoPath,
         /// What git's objects say.
         #[source]
-        source: ObjectError,
+        source: Box<ObjectError>,
     },
 }
 
@@ -137,7 +137,7 @@ impl Reader<'_> {
             .map_err(|source| PromptError::Object {
                 role: role(),
                 path: path.clone(),
-                source,
+                source: Box::new(source),
             })?;
         let why = match found {
             BaseFile::File(bytes) => return Ok(bytes),
