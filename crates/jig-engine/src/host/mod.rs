@@ -2,7 +2,7 @@
 //! dispose, reclaim.
 //!
 //! It lives here once and is used by every caller of the engine: the direct
-//! run and, later, the worker. Start reading at [`prepare()`].
+//! run and, later, the worker. Start reading at [`run_attempt`].
 
 pub mod deliver;
 pub mod dispose;
@@ -14,6 +14,7 @@ pub mod prompts;
 pub mod reclaim;
 mod remove;
 pub mod retention;
+mod run;
 mod saved_index;
 
 pub use deliver::{DeliverError, Delivery, deliver};
@@ -26,3 +27,4 @@ pub use prepare::{
 pub use prompts::{PromptError, RolePrompts, check_prompts};
 pub use reclaim::{KeptTree, ReclaimError, ReclaimPlan, Reclaimed, reclaim};
 pub use remove::RemoveError;
+pub use run::{HostedError, HostedOutcome, HostedRun, run_attempt};

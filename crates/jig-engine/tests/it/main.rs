@@ -13,4 +13,5 @@ mod home;
 mod host;
 #[cfg(test)]
 mod redaction;
+#[cfg(test)]
 mod run;

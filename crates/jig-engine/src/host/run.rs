@@ -1,0 +1,211 @@
+//! One attempt from an empty place on disk to its delivered result: prepare,
+//! run, deliver, dispose.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jig_process::StopSignal;
+use jig_protocol::definition::{self, RuntimeName};
+use jig_protocol::ids::{AttemptId, JobId, RunId};
+use jig_protocol::lifecycle::attempt::AttemptState;
+use jig_protocol::outcome::{AttemptEnd, Cause, PublishMarker, ResultDocument};
+
+use super::deliver::{Delivery, deliver};
+use super::dispose::{DisposePolicy, Disposed, dispose};
+use super::layout::AttemptDirs;
+use super::prepare::{Mode, PrepareError, PrepareSpec, prepare};
+use super::retention::with_cause;
+use crate::attempt::{AttemptInput, AttemptOutcome, Engine};
+use crate::trace::EventSink;
+
+/// What to run, and where.
+pub struct HostedRun {
+    /// The run.
+    pub run_id: RunId,
+    /// Its job.
+    pub job_id: JobId,
+    /// The attempt.
+    pub attempt_id: AttemptId,
+    /// Which attempt at the job, from 1.
+    pub attempt_number: u32,
+    /// A path in the operator's repository.
+    pub lender: PathBuf,
+    /// The pinned base, in hex; the empty tree for a repository without a
+    /// commit.
+    pub base: String,
+    /// Where to work.
+    pub mode: Mode,
+    /// The frozen definition, as text.
+    pub snapshot: String,
+    /// Values for the prompts' placeholders, `prompt` among them.
+    pub parameters: BTreeMap<String, String>,
+    /// Raised to cancel the attempt.
+    pub cancel: StopSignal,
+    /// Where events go besides the attempt's own file.
+    pub sink: Arc<dyn EventSink>,
+    /// Whether agents are given a copy of the operator's login.
+    pub seed_auth: bool,
+    /// Replaces the runtime of every role.
+    pub runtime_override: Option<RuntimeName>,
+    /// Replaces the definition's default runtime.
+    pub default_runtime: Option<RuntimeName>,
+    /// Keep the tree, whatever becomes of the work.
+    pub keep: bool,
+}
+
+/// An attempt that was run, delivered as far as it was to be, and cleaned up.
+#[derive(Debug)]
+pub struct HostedOutcome {
+    /// How the engine ended.
+    pub end: AttemptEnd,
+    /// The attempt's state.
+    pub state: AttemptState,
+    /// Why, for machines; `None` when it was accepted and is not held.
+    pub cause: Option<Cause>,
+    /// Why it was not accepted, for people; free of secrets, bounded.
+    pub error: Option<String>,
+    /// The whole result, with what became of it.
+    pub result: ResultDocument,
+    /// The branch and commit, where there are any.
+    pub delivery: Delivery,
+    /// What stays on disk, and what could not be cleaned up.
+    pub disposed: Disposed,
+    /// What a person should know: of the preparation and of the trace.
+    pub warnings: Vec<String>,
+    /// Where the attempt's files are.
+    pub dirs: AttemptDirs,
+}
+
+/// Why an attempt was not run. Nothing of it is left.
+#[derive(Debug, thiserror::Error)]
+pub enum HostedError {
+    /// The frozen definition does not parse.
+    #[error("the definition does not parse: {0}")]
+    Snapshot(String),
+    /// The attempt could not be prepared.
+    #[error(transparent)]
+    Prepare(#[from] PrepareError),
+}
+
+/// Runs one attempt to its end. Cancelling goes through
+/// [`HostedRun::cancel`]; the future is not to be dropped.
+///
+/// # Errors
+/// When the attempt could not even be prepared. Every other end is an outcome.
+pub async fn run_attempt(engine: &Engine, run: HostedRun) -> Result<HostedOutcome, HostedError> {
+    let parsed = definition::parse(&run.snapshot);
+    let Some(definition) = parsed.definition else {
+        let first = parsed.diagnostics.into_iter().next();
+        let why = first.map_or_else(String::new, |problem| problem.message);
+        return Err(HostedError::Snapshot(why));
+    };
+    let config = &engine.config().host;
+    let spec = PrepareSpec {
+        run_id: run.run_id,
+        job_id: run.job_id,
+        attempt_id: run.attempt_id,
+        attempt_number: run.attempt_number,
+        lender: &run.lender,
+        base: &run.base,
+        mode: run.mode,
+        definition: &definition,
+    };
+    let prepared = prepare(config, &spec).await?;
+    let warnings = prepared.warnings.clone();
+    let title = format!("jig: {} ({})", definition.name, run.run_id);
+    let keep = run.keep;
+    let outcome = engine.run(input(run, prepared)).await;
+    Ok(finish(engine, outcome, &title, keep, warnings).await)
+}
+
+fn input(run: HostedRun, prepared: super::PreparedAttempt) -> AttemptInput {
+    AttemptInput {
+        run_id: run.run_id,
+        job_id: run.job_id,
+        attempt_id: run.attempt_id,
+        attempt_number: run.attempt_number,
+        snapshot: run.snapshot,
+        parameters: run.parameters,
+        prepared,
+        cancel: run.cancel,
+        sink: run.sink,
+        seed_auth: run.seed_auth,
+        runtime_override: run.runtime_override,
+        default_runtime: run.default_runtime,
+    }
+}
+
+/// Delivers what was accepted, then cleans up.
+async fn finish(
+    engine: &Engine,
+    mut outcome: AttemptOutcome,
+    title: &str,
+    keep: bool,
+    mut warnings: Vec<String>,
+) -> HostedOutcome {
+    let delivery = deliver_accepted(engine, &mut outcome, title).await;
+    outcome.result.publish = match delivery.marker {
+        PublishMarker::LocalBranch if outcome.hold.is_some() => PublishMarker::Held,
+        marker => marker,
+    };
+    // A supervisor is forgotten only when nothing it ran is left.
+    let may_run = !outcome
+        .prepared
+        .manifest
+        .current()
+        .process_groups
+        .is_empty();
+    let policy = DisposePolicy {
+        accepted: outcome.state == AttemptState::AcceptedUnpublished,
+        changed: outcome
+            .boundary
+            .as_ref()
+            .is_none_or(|boundary| boundary.is_tampered() || boundary.differs_from_start()),
+        keep,
+        unsafe_to_touch: may_run,
+    };
+    let disposed = dispose(&outcome.prepared, &outcome.redactor, policy).await;
+    warnings.extend(outcome.trace_problem);
+    HostedOutcome {
+        end: outcome.end,
+        state: outcome.state,
+        cause: outcome.cause,
+        error: outcome.error,
+        result: outcome.result,
+        delivery,
+        disposed,
+        warnings,
+        dirs: outcome.prepared.dirs,
+    }
+}
+
+/// An accepted result that cannot be delivered is no accepted result.
+async fn deliver_accepted(engine: &Engine, outcome: &mut AttemptOutcome, title: &str) -> Delivery {
+    let (AttemptState::AcceptedUnpublished, Some(boundary)) = (outcome.state, &outcome.boundary)
+    else {
+        return Delivery::none();
+    };
+    let config = &engine.config().host;
+    let delivered = deliver(
+        config,
+        &outcome.prepared,
+        boundary,
+        &outcome.redactor,
+        title,
+    )
+    .await;
+    match delivered {
+        Ok(delivery) => delivery,
+        Err(error) => {
+            let why = with_cause(&error);
+            outcome.state = AttemptState::Failed;
+            outcome.end = AttemptEnd::Infrastructure;
+            outcome.result.end = AttemptEnd::Infrastructure;
+            outcome.cause = Some(Cause::Infrastructure);
+            outcome.result.cause = Some(Cause::Infrastructure);
+            outcome.error = Some(outcome.redactor.text(&why).into_owned());
+            Delivery::none()
+        }
+    }
+}
