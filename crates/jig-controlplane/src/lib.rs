@@ -21,9 +21,11 @@ extern crate self as jig_controlplane;
 pub mod direct;
 pub mod executor;
 pub mod random;
+pub mod resolver;
 pub mod service;
 pub mod store;
 
 pub use executor::AttemptExecutor;
 pub use random::RandomSource;
+pub use resolver::RefResolver;
 pub use store::Store;

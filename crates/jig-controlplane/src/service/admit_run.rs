@@ -152,12 +152,17 @@ fn check_targets(targets: &[Target]) -> Result<(), AdmitError> {
         if !seen.insert(&target.repository) {
             return Err(AdmitError::DuplicateTarget(target.repository.clone()));
         }
-        let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        if !matches!(target.base_sha.len(), 40 | 64) || !target.base_sha.bytes().all(hex) {
+        if !is_commit_id(&target.base_sha) {
             return Err(AdmitError::InvalidBase(target.base_sha.clone()));
         }
     }
     Ok(())
+}
+
+/// Whether it is a full commit id: 40 or 64 lower-case hex digits.
+pub(super) fn is_commit_id(text: &str) -> bool {
+    let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    matches!(text.len(), 40 | 64) && text.bytes().all(hex)
 }
 
 /// Stores the text and its generation, where they are new. A definition keeps

@@ -371,3 +371,28 @@ async fn every_connection_is_as_durable_and_strict_as_promised() {
         );
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_events_of_a_phase_are_committed_in_at_most_three_groups() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = OpenOptions::default();
+    // Fast enough for every timer to come due within a phase.
+    let clock = TestClock::faster(2_000);
+    let store = Store::open(dir.path(), clock, &options).await.unwrap();
+    let executor = Scripted::new(60, Then::End(Outcome::AcceptedUnpublished));
+    let random = CountingRandom::default();
+    let cancel = CancellationToken::new();
+    let run = direct::run(&store, &random, request("r"), executor, cancel);
+    assert_eq!(run.await.unwrap().not_recorded, None);
+    let groups: Vec<i64> = sqlx::query_scalar(
+        "SELECT COUNT(DISTINCT stored_at) FROM events WHERE phase IS NOT NULL GROUP BY phase",
+    )
+    .fetch_all(&store.readers)
+    .await
+    .unwrap();
+    assert_eq!(groups.len(), 60);
+    assert!(
+        groups.iter().all(|count| (1..=3).contains(count)),
+        "{groups:?}"
+    );
+}
