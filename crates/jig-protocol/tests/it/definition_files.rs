@@ -77,18 +77,61 @@ fn a_definition_comes_out_exactly_when_nothing_is_wrong() {
 
 #[test]
 fn every_code_has_a_file() {
-    let seen: String = corpus()
-        .iter()
-        .map(|(name, _)| format!("{name}\n"))
-        .collect();
+    let corpus = corpus();
     for code in Code::ALL {
-        // Too large to keep as a file; see `limits` below.
+        // Too large to keep as a file; `hostile` tests it.
         if matches!(code, Code::TooLarge) {
             continue;
         }
-        assert!(
-            seen.lines().any(|name| name.starts_with(code.as_str())),
-            "no file tests {code}"
-        );
+        let code = code.as_str();
+        let tested = corpus.iter().any(|(name, text)| {
+            name.starts_with(code) && expected(text).iter().any(|line| line.starts_with(code))
+        });
+        assert!(tested, "no file tests {code}");
     }
+    for (name, text) in &corpus {
+        let claimed = name.split('-').next().unwrap();
+        let kept = claimed == "ok" && expected(text).is_empty()
+            || expected(text).iter().any(|line| line.starts_with(claimed));
+        assert!(kept, "{name} is not about what its name says");
+    }
+}
+
+#[test]
+fn shown_to_people_with_both_places_and_what_to_do() {
+    let text = "name: a\nroster: {}\nphases:\n  - name: b\n    kind: code\n    on_fial: {}\n    kind: code\n    command: x\n";
+    let shown: Vec<String> = parse(text)
+        .diagnostics
+        .iter()
+        .map(|problem| problem.render("flow.yaml", text, false))
+        .collect();
+    insta::assert_snapshot!(shown.join("\n\n"));
+    let colored = parse(text).diagnostics[0].render("flow.yaml", text, true);
+    assert!(colored.contains('\u{1b}'));
+}
+
+#[test]
+fn shown_to_machines_with_stable_names() {
+    let text = "name: é\nphases: [{name: ü, kind: code}]\n";
+    let problems: Vec<_> = parse(text)
+        .diagnostics
+        .iter()
+        .map(|problem| serde_json::to_value(problem.to_json()).unwrap())
+        .collect();
+    // Columns count characters, not bytes.
+    assert_eq!(problems[2]["column"], 17);
+    assert_eq!(problems[2]["end_column"], 18);
+    assert_eq!(
+        problems[1],
+        serde_json::json!({
+            "code": "E012",
+            "severity": "error",
+            "message": "a code phase needs a `command`",
+            "line": 2,
+            "column": 10,
+            "end_line": 2,
+            "end_column": 31,
+            "path": "phases[0].command",
+        })
+    );
 }
