@@ -80,3 +80,24 @@ async fn the_supervisor_shows_nothing_of_the_job_and_holds_nothing() {
     assert_eq!(supervised.wait_exit().await, Exit::Code(0));
     supervised.stop(NEVER).await;
 }
+
+#[test]
+fn a_command_cannot_read_the_environment_of_jig() {
+    use std::os::unix::process::CommandExt;
+    let named = crate::support::NamedHost::new(&unique_marker("environ"));
+    let line = "jig=$(ps -o ppid= -p $PPID | tr -d ' '); \
+                for pid in $PPID $jig; do cat /proc/$pid/environ && echo readable; done";
+    let mut command = named.embed(&["shell", line]);
+    command.env("SECRET", "hunter2");
+    if rustix::process::geteuid().is_root() {
+        // Nothing is closed to root.
+        command.uid(65_534).gid(65_534);
+    }
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.matches("Permission denied").count(), 2, "{text}");
+    assert!(
+        !text.contains("readable") && !text.contains("hunter2"),
+        "{text}"
+    );
+}
