@@ -182,9 +182,20 @@ fn seconds_per(unit: &str) -> Option<f64> {
 }
 
 /// The end of what a CLI said on stderr, as an error may show it.
+///
+/// It begins with a whole line, else with a whole word: errors are redacted
+/// later, and half a secret would not be known for one.
 #[must_use]
 pub fn stderr_excerpt(stderr: &str) -> &str {
-    text::tail(stderr.trim(), limits::STDERR_IN_ERROR_BYTES)
+    let said = stderr.trim();
+    let end = text::tail(said, limits::STDERR_IN_ERROR_BYTES);
+    if end.len() == said.len() {
+        return end;
+    }
+    let cut = end.find('\n').or_else(|| end.find(char::is_whitespace));
+    cut.and_then(|cut| end.get(cut..))
+        .unwrap_or("")
+        .trim_start()
 }
 
 /// `what`, followed by the end of stderr where there is one.
@@ -269,9 +280,17 @@ mod tests {
 
     #[test]
     fn errors_show_the_end_of_stderr() {
-        let long = format!("{}the cause", "é".repeat(2_000));
+        let long = format!("{} the cause", "é".repeat(2_000));
         let shown = with_stderr("exited", &long);
         assert!(shown.ends_with("the cause") && shown.len() < 1_100);
+        assert_eq!(stderr_excerpt(&long), "the cause");
+        let lines = format!("{}\nlast words", "a secret\n".repeat(200));
+        let shown = stderr_excerpt(&lines);
+        assert!(
+            shown.starts_with("a secret\n") && shown.len() > 1_000,
+            "{shown}"
+        );
+        assert_eq!(stderr_excerpt(&"x".repeat(2_000)), "");
         assert_eq!(with_stderr("exited", " \n"), "exited");
     }
 

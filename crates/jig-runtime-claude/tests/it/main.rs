@@ -1,5 +1,9 @@
 //! Tests of the Claude Code adapter.
 
+// `cfg(test)` tells clippy that helpers are test code too.
+#[cfg(test)]
 mod fixtures;
+#[cfg(test)]
 mod hostile;
+#[cfg(test)]
 mod stub;

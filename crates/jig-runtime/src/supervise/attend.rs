@@ -8,18 +8,15 @@ use jig_process::{Host, RemoveAtEnd, Spec, Stdin, StopReason, Supervised, Teardo
 use jig_protocol::limits;
 use jig_protocol::outcome::FailureClass;
 use jig_protocol::time::{Clock, Monotonic};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::process::{ChildStderr, ChildStdout};
 use tokio::task::JoinSet;
 
 use super::files;
 use super::hearing::Hearing;
+use super::pipes::{Input, Source};
 use crate::dialect::{Dialect, Exit, Invocation};
 use crate::runtime::{RuntimeEvent, SendControl, SendEnd, SendReport, SendRequest, Stopped};
 use crate::session::Session;
-
-/// The most that is read at once.
-const CHUNK: usize = 64 * 1024;
 
 /// The most that is taken from stdout after the process ended. More than a pipe
 /// holds; what goes beyond comes from a process that could not be stopped.
@@ -395,84 +392,5 @@ async fn sleep_after(clock: &Arc<dyn Clock>, since: Option<Monotonic>, after: Du
     match since {
         Some(since) => clock.sleep_until(since.saturating_add(after)).await,
         None => std::future::pending().await,
-    }
-}
-
-/// A stream being read.
-struct Source<R> {
-    pipe: Option<R>,
-    buffer: Vec<u8>,
-}
-
-impl<R: AsyncRead + Unpin> Source<R> {
-    fn new(pipe: Option<R>) -> Self {
-        Self {
-            pipe,
-            buffer: vec![0; CHUNK],
-        }
-    }
-
-    const fn is_open(&self) -> bool {
-        self.pipe.is_some()
-    }
-
-    /// Reads some bytes; 0 means the stream has ended and is closed now. A
-    /// stream that cannot be read has ended too.
-    async fn read(&mut self) -> usize {
-        let read = match &mut self.pipe {
-            Some(pipe) => pipe.read(&mut self.buffer).await.unwrap_or(0),
-            None => 0,
-        };
-        if read == 0 {
-            self.pipe = None;
-        }
-        read
-    }
-
-    fn bytes(&self, read: usize) -> &[u8] {
-        self.buffer.get(..read).unwrap_or(&[])
-    }
-}
-
-/// What is being written to stdin.
-#[derive(Default)]
-struct Input {
-    pipe: Option<ChildStdin>,
-    waiting: Vec<u8>,
-    /// Whether stdin stays open once nothing waits.
-    keep: bool,
-}
-
-impl Input {
-    const fn new(waiting: Vec<u8>, keep: bool) -> Self {
-        Self {
-            pipe: None,
-            waiting,
-            keep,
-        }
-    }
-
-    fn is_waiting(&self) -> bool {
-        self.pipe.is_some() && (!self.waiting.is_empty() || !self.keep)
-    }
-
-    fn push(&mut self, bytes: Vec<u8>) {
-        self.waiting.extend(bytes);
-    }
-
-    /// Writes some bytes. 0 means that nothing more can or need be written; an
-    /// agent that does not read its prompt to the end has its reasons.
-    async fn write(&mut self) -> usize {
-        match &mut self.pipe {
-            Some(pipe) if !self.waiting.is_empty() => pipe.write(&self.waiting).await.unwrap_or(0),
-            _ => 0,
-        }
-    }
-
-    fn wrote(&mut self, bytes: usize) {
-        self.waiting.drain(..bytes);
-        if bytes == 0 || (self.waiting.is_empty() && !self.keep) {
-            self.pipe = None;
-        }
     }
 }

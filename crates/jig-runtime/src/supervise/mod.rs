@@ -17,11 +17,13 @@
 //! tool call is open or while the consumer of the events is behind.
 //!
 //! `hearing` turns bytes into events and holds no clock and no process;
-//! `attend` is the loop; `files` are the private files of a send.
+//! `attend` is the loop; `pipes` are the streams it waits on; `files` are the
+//! private files of a send.
 
 mod attend;
 mod files;
 mod hearing;
+mod pipes;
 
 pub use attend::supervise;
 pub(crate) use attend::with_causes;
