@@ -1,7 +1,7 @@
 //! The database: the only place with SQL.
 //!
 //! One file per table; a function is one statement, named after the question it
-//! answers. Every write runs in a [`WriteTx`] that began IMMEDIATE on the one
+//! answers. Every write runs in a `WriteTx` that began IMMEDIATE on the one
 //! writer connection; a guard stands in the WHERE clause and the caller learns
 //! whether a row changed. A row that cannot be read aborts the whole operation.
 
