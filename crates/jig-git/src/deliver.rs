@@ -46,7 +46,7 @@ impl AttemptRepo {
             path: directory.clone(),
             source,
         };
-        crate::removal::remove_tree(&directory).map_err(io)?;
+        crate::removal::remove_tree(&directory).map_err(|error| io(error.into()))?;
         std::fs::create_dir_all(&directory).map_err(io)?;
         let pack = self.pack(commit, &directory).await?;
         let run = Invocation::new(["index-pack", "--strict", "--stdin"])
@@ -55,7 +55,7 @@ impl AttemptRepo {
             .input(Input::File(pack))
             .timeout(limits::UNWIND_TIMEOUT);
         self.git().run(run).await?;
-        crate::removal::remove_tree(&directory).map_err(io)?;
+        crate::removal::remove_tree(&directory).map_err(|error| io(error.into()))?;
         let zero = ObjectId::null(commit.kind());
         update_ref(self.git(), self.lender(), &name, commit, Some(zero)).await?;
         Ok(imported)

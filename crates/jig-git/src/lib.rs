@@ -40,6 +40,6 @@ pub use deliver::Imported;
 pub use gix::ObjectId;
 pub use objects::ObjectError;
 pub use pinned_tree::{PinnedEntry, PinnedKind, PinnedTree};
-pub use removal::remove_tree;
+pub use removal::{RemoveError, remove_tree};
 pub use repository::{Base, Head, Repository, RepositoryError};
 pub use run::{Git, GitConfig, GitError};

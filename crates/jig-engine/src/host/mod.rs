@@ -12,7 +12,6 @@ mod notes;
 pub mod prepare;
 pub mod prompts;
 pub mod reclaim;
-mod remove;
 pub mod retention;
 mod run;
 mod saved_index;
@@ -26,5 +25,4 @@ pub use prepare::{
 };
 pub use prompts::{PromptError, RolePrompts, check_prompts};
 pub use reclaim::{KeptTree, ReclaimError, ReclaimPlan, Reclaimed, reclaim};
-pub use remove::RemoveError;
 pub use run::{HostedError, HostedOutcome, HostedRun, run_attempt};

@@ -6,12 +6,12 @@
 
 use std::path::{Path, PathBuf};
 
+use jig_git::RemoveError;
 use jig_process::{Liveness, ProcessIdentity, Reclaimed as Ended, stop_by_identity};
 use jig_protocol::limits;
 
 use super::layout::AttemptDirs;
 use super::manifest::{Manifest, ManifestError, ManifestFile, ManifestMode};
-use super::remove::RemoveError;
 use super::retention::remove_off_thread;
 use crate::beneath::os_path;
 

@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jig_git::repository::Repository;
-use jig_git::{Git, attempt_repo};
+use jig_git::{Git, RemoveError, attempt_repo, remove_tree};
 use jig_protocol::ids::{AttemptId, RunId};
 use jig_protocol::limits;
 use jig_protocol::time::Timestamp;
 
 use super::layout::AttemptDirs;
 use super::manifest::Manifest;
-use super::remove::{RemoveError, remove_tree};
 
 /// How long attempts are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,7 +205,7 @@ pub(super) async fn remove_off_thread(path: PathBuf) -> Result<(), RemoveError> 
     tokio::task::spawn_blocking(move || remove_tree(&path))
         .await
         .unwrap_or_else(|error| {
-            Err(RemoveError::Stays {
+            Err(RemoveError {
                 path: failed,
                 source: std::io::Error::other(error),
             })

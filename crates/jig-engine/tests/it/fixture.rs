@@ -236,7 +236,6 @@ impl Attempt {
     }
 
     /// One entry: the script acts, then it is judged.
-    #[track_caller]
     pub(crate) async fn entry(&mut self, actor: Actor<'_>, script: &str) -> Verdict {
         let before = self.boundary.before_entry(actor.kind).await.unwrap();
         self.act(script);

@@ -50,7 +50,7 @@ pub(crate) fn put_back(
 
 fn remove(path: &Path, file: &MetaFile) -> std::io::Result<()> {
     if matches!(file, MetaFile::Directory) {
-        return crate::removal::remove_tree(path);
+        return Ok(crate::removal::remove_tree(path)?);
     }
     std::fs::remove_file(path).or_else(gone)
 }

@@ -2,6 +2,7 @@
 
 mod deliver;
 pub(super) mod dispose;
+mod hosted;
 mod in_place;
 mod prepare;
 mod reclaim;
