@@ -88,9 +88,7 @@ fn play(stdin: &mut dyn BufRead, stdout: &mut dyn Write) -> io::Result<i32> {
     let mut agent = Agent {
         stdin,
         stdout,
-        home: std::env::var_os("HOME")
-            .map(PathBuf::from)
-            .unwrap_or_default(),
+        home: PathBuf::from(&order.home),
     };
     agent.say(&Said::Session {
         id: order.session.clone(),

@@ -96,6 +96,7 @@ impl ScriptedRuntime {
         };
         let order = Order {
             prompt: request.prompt.clone(),
+            home: request.home.clone().into_os_string(),
             session: session
                 .native_id
                 .clone()

@@ -1,5 +1,7 @@
 //! The lines between the adapter and the scripted agent's process.
 
+use std::ffi::OsString;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -11,6 +13,8 @@ use jig_protocol::outcome::FailureClass;
 pub(crate) struct Order {
     /// The user prompt.
     pub(crate) prompt: String,
+    /// The role's HOME, of any bytes.
+    pub(crate) home: OsString,
     /// The session's id; answered with.
     pub(crate) session: String,
     /// What to do.

@@ -2,7 +2,7 @@
 //! what the CLI's stream means.
 //!
 //! A dialect holds the state of one send and does no I/O. Everything that
-//! waits, reads, writes or stops is in [`crate::supervise`].
+//! waits, reads, writes or stops is in [`mod@crate::supervise`].
 
 use std::ffi::OsString;
 
