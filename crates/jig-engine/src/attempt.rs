@@ -19,7 +19,7 @@ use crate::budget::SendBudget;
 use crate::ending::Ending;
 use crate::fault::{FaultPoint, NoFaults, Step};
 use crate::finish;
-use crate::host::{HostConfig, PreparedAttempt};
+use crate::host::{Delivery, HostConfig, PreparedAttempt};
 use crate::redact::Redactor;
 use crate::start::RoleRuntimes;
 use crate::state::State;
@@ -99,7 +99,7 @@ pub struct AttemptInput {
     pub default_runtime: Option<RuntimeName>,
 }
 
-/// How an attempt ended, with everything needed to deliver it.
+/// How an attempt ended, with everything needed to dispose of it.
 #[derive(Debug)]
 pub struct AttemptOutcome {
     /// How the engine ended.
@@ -114,6 +114,8 @@ pub struct AttemptOutcome {
     pub hold: Option<String>,
     /// The whole result, free of secrets, bounded.
     pub result: ResultDocument,
+    /// What was delivered to the operator's repository.
+    pub delivery: Delivery,
     /// What could not be recorded of the trace; `None` when all of it was.
     pub trace_problem: Option<String>,
     /// The attempt's place on disk, handed back.
@@ -165,6 +167,7 @@ impl Engine {
         ));
         let started = self.config.host.clock.monotonic();
         let mut ran = Ran::default();
+        let run_id = input.run_id;
         let request = Request {
             job_id: input.job_id,
             attempt_id: input.attempt_id,
@@ -181,7 +184,11 @@ impl Engine {
         let end = caught(work)
             .await
             .unwrap_or_else(|panic| Err(Ending::infrastructure(panic)));
-        finish::outcome(end, ran, prepared, &trace, &self.config).await
+        let title = match &ran.definition {
+            Some(definition) => format!("jig: {} ({run_id})", definition.name),
+            None => format!("jig: {run_id}"),
+        };
+        finish::outcome(end, ran, prepared, &trace, &self.config, &title).await
     }
 
     /// Everything between the first event and the last.

@@ -1,13 +1,15 @@
 //! The end of an attempt: verdict, hold, last events, result document.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use jig_process::{Deadline, StopReason};
 use jig_protocol::definition::Definition;
 use jig_protocol::event::{
     self, AttemptEnded, CeilingExceeded, EngineError, EventBody, SendBudgetExhausted,
     SpendCeilingReached,
 };
-use jig_protocol::lifecycle::attempt::Outcome;
+use jig_protocol::lifecycle::attempt::{AttemptState, Outcome};
 use jig_protocol::outcome::{
     Acceptance, AttemptEnd, Budgets, Cause, PublishMarker, ResultDocument,
 };
@@ -16,11 +18,12 @@ use jig_protocol::{limits, text};
 
 use crate::acceptance;
 use crate::attempt::{AttemptOutcome, EngineConfig, Ran};
-use crate::ending::Ending;
-use crate::host::PreparedAttempt;
+use crate::ending::{Ending, chain_text};
+use crate::host::{self, DeliverError, Delivery, HostConfig, PreparedAttempt};
+use crate::redact::Redactor;
 use crate::start::no_sandbox;
 use crate::summary;
-use crate::trace::Emitter;
+use crate::trace::{Emitter, EventSink};
 
 /// Everything that is decided about an ended attempt.
 struct Verdict {
@@ -38,12 +41,14 @@ pub(crate) async fn outcome(
     prepared: PreparedAttempt,
     trace: &Emitter,
     config: &EngineConfig,
+    title: &str,
 ) -> AttemptOutcome {
     let verdict = match (end, &ran.definition) {
         (Ok(()), Some(definition)) => judge(definition, &ran, trace),
         (Ok(()), None) => ended(Ending::infrastructure("no definition was run")),
         (Err(ending), _) => ended(ending),
     };
+    let (verdict, delivery) = deliver(verdict, title, &ran, &prepared, trace, config).await;
     tell_end(&verdict, &ran, trace, config);
     let accepted = verdict
         .acceptance
@@ -69,7 +74,7 @@ pub(crate) async fn outcome(
         }),
     );
     let trace_problem = trace.close().await;
-    let result = summary::bounded(document(&verdict, &ran), trace.redactor());
+    let result = summary::bounded(document(&verdict, &delivery, &ran), trace.redactor());
     AttemptOutcome {
         end: verdict.end,
         state,
@@ -77,6 +82,7 @@ pub(crate) async fn outcome(
         error,
         hold,
         result,
+        delivery,
         trace_problem,
         prepared,
         boundary: ran.boundary,
@@ -92,6 +98,71 @@ fn ended(ending: Ending) -> Verdict {
         hold: None,
         acceptance: None,
     }
+}
+
+/// Tells the end of an attempt that could not begin; what could not be told.
+pub(crate) async fn never_began(
+    trace: &Path,
+    config: &HostConfig,
+    sink: &Arc<dyn EventSink>,
+    cause: Cause,
+    error: &str,
+) -> Option<String> {
+    let trace = Emitter::open(
+        trace,
+        Arc::clone(&config.clock),
+        Arc::new(Redactor::default()),
+        Arc::clone(sink),
+    );
+    let error = text::head(error, limits::ATTEMPT_ERROR_BYTES).to_owned();
+    trace.emit(
+        None,
+        &EventBody::EngineError(EngineError {
+            error: error.clone(),
+        }),
+    );
+    trace.emit(
+        None,
+        &EventBody::AttemptEnd(AttemptEnded {
+            end: AttemptEnd::Infrastructure,
+            state: AttemptState::Failed.as_str().to_owned(),
+            outcome: outcome_word(false, Some(cause)).to_owned(),
+            cause: Some(cause),
+            error: Some(error),
+        }),
+    );
+    trace.close().await
+}
+
+/// Delivers an accepted result, before anything says that the attempt ended: a
+/// result that cannot be delivered is not accepted.
+async fn deliver(
+    verdict: Verdict,
+    title: &str,
+    ran: &Ran,
+    prepared: &PreparedAttempt,
+    trace: &Emitter,
+    config: &EngineConfig,
+) -> (Verdict, Delivery) {
+    let accepted = verdict
+        .acceptance
+        .as_ref()
+        .is_some_and(|acceptance| acceptance.passed);
+    let Some(boundary) = ran.boundary.as_ref().filter(|_| accepted) else {
+        return (verdict, Delivery::none());
+    };
+    let unwinding = Deadline::new(Arc::clone(&config.host.clock))
+        .and_within(limits::UNWIND_TIMEOUT, StopReason::Unwinding);
+    let delivering = host::deliver(&config.host, prepared, boundary, trace.redactor(), title);
+    let ending = match unwinding.bound(delivering).await {
+        Ok(Ok(delivery)) => return (verdict, delivery),
+        Ok(Err(error @ (DeliverError::Tampered | DeliverError::Differs { .. }))) => {
+            Ending::breach(chain_text(&error))
+        }
+        Ok(Err(error)) => Ending::broken(&error),
+        Err(reason) => Ending::infrastructure(format!("the result was not delivered: {reason}")),
+    };
+    (ended(ending), Delivery::none())
 }
 
 /// The verdict over a completed chain.
@@ -185,7 +256,7 @@ fn outcome_word(accepted: bool, cause: Option<Cause>) -> &'static str {
     }
 }
 
-fn document(verdict: &Verdict, ran: &Ran) -> ResultDocument {
+fn document(verdict: &Verdict, delivery: &Delivery, ran: &Ran) -> ResultDocument {
     let changed: Vec<RepoPath> = ran.boundary.as_ref().map_or_else(Vec::new, |boundary| {
         boundary.changed_paths_total().into_iter().collect()
     });
@@ -193,10 +264,10 @@ fn document(verdict: &Verdict, ran: &Ran) -> ResultDocument {
         end: verdict.end,
         phases: ran.state.records.clone(),
         changed_paths: changed,
-        publish: if verdict.hold.is_some() {
-            PublishMarker::Held
-        } else {
-            PublishMarker::NotAttempted
+        publish: match (delivery.marker, &verdict.hold) {
+            // A held change has its branch: that is where a person looks.
+            (_, Some(_)) => PublishMarker::Held,
+            (marker, None) => marker,
         },
         publish_hold: verdict.hold.clone(),
         acceptance: verdict.acceptance.clone(),

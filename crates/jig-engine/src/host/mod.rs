@@ -25,4 +25,5 @@ pub use prepare::{
 };
 pub use prompts::{PromptError, RolePrompts, check_prompts};
 pub use reclaim::{KeptTree, ReclaimError, ReclaimPlan, Reclaimed, reclaim};
+pub use retention::release_tree;
 pub use run::{HostedError, HostedOutcome, HostedRun, run_attempt};

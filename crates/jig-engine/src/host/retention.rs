@@ -233,6 +233,15 @@ pub async fn remove_caches(data_dir: &Path) -> Result<(), RemoveError> {
     remove_off_thread(data_dir.join("caches")).await
 }
 
+/// Removes a kept work tree for good, as its person confirmed. No link is
+/// followed; one that is gone already is fine.
+///
+/// # Errors
+/// When something of it stays; calling again goes on.
+pub async fn release_tree(tree: &Path) -> Result<(), RemoveError> {
+    remove_off_thread(tree.to_owned()).await
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,8 @@
 //! One attempt from an empty place on disk to its delivered result: prepare,
-//! run, deliver, dispose.
+//! run (which delivers what is accepted), dispose.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,14 +10,15 @@ use jig_process::StopSignal;
 use jig_protocol::definition::{self, RuntimeName};
 use jig_protocol::ids::{AttemptId, JobId, RunId};
 use jig_protocol::lifecycle::attempt::AttemptState;
-use jig_protocol::outcome::{AttemptEnd, Cause, PublishMarker, ResultDocument};
+use jig_protocol::outcome::{AttemptEnd, Cause, ResultDocument};
 
-use super::deliver::{Delivery, deliver};
+use super::deliver::Delivery;
 use super::dispose::{DisposePolicy, Disposed, dispose};
 use super::layout::AttemptDirs;
 use super::prepare::{Mode, PrepareError, PrepareSpec, prepare};
-use super::retention::with_cause;
 use crate::attempt::{AttemptInput, AttemptOutcome, Engine};
+use crate::ending::chain_text;
+use crate::finish::never_began;
 use crate::trace::EventSink;
 
 /// What to run, and where.
@@ -77,7 +79,7 @@ pub struct HostedOutcome {
     pub dirs: AttemptDirs,
 }
 
-/// Why an attempt was not run. Nothing of it is left.
+/// Why an attempt was not run. Nothing of it is left but the trace that says so.
 #[derive(Debug, thiserror::Error)]
 pub enum HostedError {
     /// The frozen definition does not parse.
@@ -94,6 +96,61 @@ pub enum HostedError {
 /// # Errors
 /// When the attempt could not even be prepared. Every other end is an outcome.
 pub async fn run_attempt(engine: &Engine, run: HostedRun) -> Result<HostedOutcome, HostedError> {
+    let (attempt, sink) = (run.attempt_id, Arc::clone(&run.sink));
+    let hosted = prepare_and_run(engine, run).await;
+    if let Err(error) = &hosted {
+        tell_of(engine, attempt, &sink, error).await;
+    }
+    hosted
+}
+
+impl HostedError {
+    /// The cause for machines.
+    #[must_use]
+    pub const fn cause(&self) -> Cause {
+        match self {
+            Self::Snapshot(_)
+            | Self::Prepare(
+                PrepareError::Prompt(_) | PrepareError::Dirty { .. } | PrepareError::Moved { .. },
+            ) => Cause::Configuration,
+            Self::Prepare(_) => Cause::Infrastructure,
+        }
+    }
+}
+
+/// Every attempt's trace ends with one `attempt_end`, also of one that never
+/// began, as long as its directory can be written.
+async fn tell_of(
+    engine: &Engine,
+    attempt: AttemptId,
+    sink: &Arc<dyn EventSink>,
+    error: &HostedError,
+) {
+    let config = &engine.config().host;
+    let dirs = AttemptDirs::of(&config.data_dir, attempt);
+    let made = std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&dirs.root);
+    let problem = match made {
+        Ok(()) => {
+            never_began(
+                &dirs.trace(),
+                config,
+                sink,
+                error.cause(),
+                &chain_text(error),
+            )
+            .await
+        }
+        Err(error) => Some(error.to_string()),
+    };
+    if let Some(problem) = problem {
+        tracing::warn!(%attempt, problem, "the trace of an attempt that never began is incomplete");
+    }
+}
+
+async fn prepare_and_run(engine: &Engine, run: HostedRun) -> Result<HostedOutcome, HostedError> {
     let parsed = definition::parse(&run.snapshot);
     let Some(definition) = parsed.definition else {
         let first = parsed.diagnostics.into_iter().next();
@@ -113,10 +170,9 @@ pub async fn run_attempt(engine: &Engine, run: HostedRun) -> Result<HostedOutcom
     };
     let prepared = prepare(config, &spec).await?;
     let warnings = prepared.warnings.clone();
-    let title = format!("jig: {} ({})", definition.name, run.run_id);
     let keep = run.keep;
     let outcome = engine.run(input(run, prepared)).await;
-    Ok(finish(engine, outcome, &title, keep, warnings).await)
+    Ok(finish(outcome, keep, warnings).await)
 }
 
 fn input(run: HostedRun, prepared: super::PreparedAttempt) -> AttemptInput {
@@ -136,19 +192,8 @@ fn input(run: HostedRun, prepared: super::PreparedAttempt) -> AttemptInput {
     }
 }
 
-/// Delivers what was accepted, then cleans up.
-async fn finish(
-    engine: &Engine,
-    mut outcome: AttemptOutcome,
-    title: &str,
-    keep: bool,
-    mut warnings: Vec<String>,
-) -> HostedOutcome {
-    let delivery = deliver_accepted(engine, &mut outcome, title).await;
-    outcome.result.publish = match delivery.marker {
-        PublishMarker::LocalBranch if outcome.hold.is_some() => PublishMarker::Held,
-        marker => marker,
-    };
+/// Cleans up what nobody keeps.
+async fn finish(outcome: AttemptOutcome, keep: bool, mut warnings: Vec<String>) -> HostedOutcome {
     // A supervisor is forgotten only when nothing it ran is left.
     let may_run = !outcome
         .prepared
@@ -173,39 +218,9 @@ async fn finish(
         cause: outcome.cause,
         error: outcome.error,
         result: outcome.result,
-        delivery,
+        delivery: outcome.delivery,
         disposed,
         warnings,
         dirs: outcome.prepared.dirs,
-    }
-}
-
-/// An accepted result that cannot be delivered is no accepted result.
-async fn deliver_accepted(engine: &Engine, outcome: &mut AttemptOutcome, title: &str) -> Delivery {
-    let (AttemptState::AcceptedUnpublished, Some(boundary)) = (outcome.state, &outcome.boundary)
-    else {
-        return Delivery::none();
-    };
-    let config = &engine.config().host;
-    let delivered = deliver(
-        config,
-        &outcome.prepared,
-        boundary,
-        &outcome.redactor,
-        title,
-    )
-    .await;
-    match delivered {
-        Ok(delivery) => delivery,
-        Err(error) => {
-            let why = with_cause(&error);
-            outcome.state = AttemptState::Failed;
-            outcome.end = AttemptEnd::Infrastructure;
-            outcome.result.end = AttemptEnd::Infrastructure;
-            outcome.cause = Some(Cause::Infrastructure);
-            outcome.result.cause = Some(Cause::Infrastructure);
-            outcome.error = Some(outcome.redactor.text(&why).into_owned());
-            Delivery::none()
-        }
     }
 }
