@@ -108,3 +108,15 @@ pub(super) fn all(runs_dir: &Path) -> io::Result<Vec<(RunId, PathBuf)>> {
     found.sort();
     Ok(found)
 }
+
+/// Whether a direct run may still be going on in `data_dir`: its marker is
+/// locked, or nobody can tell. Takes the lock for one look.
+#[must_use]
+pub fn may_be_running(data_dir: &Path, run: RunId) -> bool {
+    let file = match File::open(data_dir.join(relative_path(run))) {
+        Ok(file) => file,
+        Err(error) => return error.kind() != io::ErrorKind::NotFound,
+    };
+    // Not held to the end of the program: `file` is closed here.
+    file.try_lock().is_err()
+}
