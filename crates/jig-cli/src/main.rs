@@ -1,2 +1,80 @@
-//! The `jig` binary.
-fn main() {}
+//! The `jig` binary: parses arguments, composes the parts, prints, exits.
+//!
+//! It is the only place where all parts meet, and the only one that reads the
+//! environment, installs a tracing subscriber, or prints. It knows no SQL and
+//! no HTTP. Start reading at `commands/run.rs`.
+
+mod args;
+mod cancel;
+mod commands;
+mod compose;
+mod definition_file;
+mod evidence;
+mod exit_code;
+mod output;
+mod progress;
+mod report;
+mod settings;
+mod version;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Command};
+use crate::exit_code::{CommandError, CommandResult, Exit};
+use crate::settings::Settings;
+
+fn main() -> ExitCode {
+    // The hidden modes come first: they must not parse jig's own arguments.
+    jig_process::supervisor_main();
+    jig_runtime_scripted::scripted_agent_main();
+    let cli = Cli::parse();
+    match start(cli) {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            complain(&error);
+            error.exit.into()
+        }
+    }
+}
+
+fn start(cli: Cli) -> CommandResult {
+    let settings = Settings::read(&cli.common)?;
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(settings.threads)
+        .enable_all()
+        .build()
+        .map_err(CommandError::infrastructure)?
+        .block_on(dispatch(cli.command, &settings))
+}
+
+async fn dispatch(command: Command, settings: &Settings) -> CommandResult {
+    match command {
+        Command::Run(args) => commands::run::run(args, settings).await,
+        Command::Demo(args) => commands::demo::run(args, settings).await,
+        Command::Def(command) => commands::def::run(command, settings),
+        Command::Attempt(command) => commands::attempt::run(command, settings).await,
+        Command::Worktree(command) => commands::worktree::run(command, settings).await,
+        Command::Gc(args) => commands::gc::run(args, settings).await,
+        Command::Doctor => commands::doctor::run(settings).await,
+        Command::Version => Ok(commands::version::run(settings)),
+    }
+}
+
+/// Prints an error, its causes and what to do about it.
+fn complain(error: &CommandError) {
+    let mut text = format!("error: {}", error.error);
+    for cause in error.error.chain().skip(1) {
+        text.push_str(&format!("\n  caused by: {cause}"));
+    }
+    if let Some(hint) = &error.hint {
+        text.push_str(&format!("\n  hint: {hint}"));
+    }
+    output::note(&output::harmless(&text));
+    debug_assert_ne!(
+        error.exit,
+        Exit::Done,
+        "an error ends with a code of its own"
+    );
+}

@@ -1,0 +1,236 @@
+//! `jig doctor`: what this machine offers, and what to do about what it lacks.
+
+use std::path::{Path, PathBuf};
+
+use jig_runtime::{AgentRuntime as _, ProbeError};
+use serde::Serialize;
+
+use crate::compose::{self, Machine};
+use crate::evidence::json_line;
+use crate::exit_code::{CommandResult, Exit};
+use crate::output;
+use crate::settings::Settings;
+
+/// Below this a run may fail for want of room.
+const FREE_BYTES: u64 = 1024 * 1024 * 1024;
+
+/// How a finding matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Level {
+    /// As it should be.
+    Ok,
+    /// Something works less well, or not yet.
+    Warning,
+    /// No run can work.
+    Problem,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Finding {
+    name: &'static str,
+    level: Level,
+    detail: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<String>,
+}
+
+impl Finding {
+    fn ok(name: &'static str, detail: impl Into<String>) -> Self {
+        Self {
+            name,
+            level: Level::Ok,
+            detail: detail.into(),
+            advice: None,
+        }
+    }
+
+    fn not(
+        level: Level,
+        name: &'static str,
+        detail: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self {
+            name,
+            level,
+            detail: detail.into(),
+            advice: Some(advice.into()),
+        }
+    }
+}
+
+pub(crate) async fn run(settings: &Settings) -> CommandResult {
+    let machine = Machine::find(settings)?;
+    let data = settings.data_dir()?;
+    let findings = [
+        git(&machine).await,
+        claude(&machine).await,
+        sandbox(),
+        data_dir(&data),
+        free_space(&data),
+    ];
+    if settings.json {
+        findings.iter().try_for_each(json_line)?;
+    } else {
+        findings
+            .iter()
+            .for_each(|finding| output::result(&output::harmless(&prose(finding))));
+    }
+    let broken = findings
+        .iter()
+        .any(|finding| finding.level == Level::Problem);
+    Ok(if broken {
+        Exit::Infrastructure
+    } else {
+        Exit::Done
+    })
+}
+
+fn prose(finding: &Finding) -> String {
+    let mark = match finding.level {
+        Level::Ok => "ok  ",
+        Level::Warning => "note",
+        Level::Problem => "FAIL",
+    };
+    let advice = finding
+        .advice
+        .as_ref()
+        .map(|advice| format!("       → {advice}\n"))
+        .unwrap_or_default();
+    format!("{mark} {}: {}\n{advice}", finding.name, finding.detail)
+}
+
+async fn git(machine: &Machine) -> Finding {
+    match machine.git.check_version().await {
+        Ok((major, minor)) => Finding::ok("git", format!("version {major}.{minor}")),
+        Err(error) => Finding::not(
+            Level::Problem,
+            "git",
+            error.to_string(),
+            "install git 2.41 or later; nothing works without it",
+        ),
+    }
+}
+
+async fn claude(machine: &Machine) -> Finding {
+    const NAME: &str = "claude-code";
+    let capabilities = match compose::claude(machine).probe().await {
+        Ok(capabilities) => capabilities,
+        Err(ProbeError::NotFound { .. }) => {
+            return Finding::not(
+                Level::Warning,
+                NAME,
+                "not installed",
+                "npm install -g @anthropic-ai/claude-code (jig demo and scripted runs need no agent)",
+            );
+        }
+        Err(error) => {
+            return Finding::not(Level::Warning, NAME, error.to_string(), "update the CLI");
+        }
+    };
+    let version = &capabilities.version;
+    if !logged_in(machine) {
+        return Finding::not(
+            Level::Warning,
+            NAME,
+            format!("version {version}, not logged in"),
+            "log in once with `claude`, or put an API key's name into the role's `env` and use --no-seed-auth",
+        );
+    }
+    match capabilities.warnings.first() {
+        Some(warning) => Finding::not(
+            Level::Warning,
+            NAME,
+            format!("version {version}, logged in"),
+            warning,
+        ),
+        None => Finding::ok(NAME, format!("version {version}, logged in")),
+    }
+}
+
+/// Whether the login file is there; its content is not read.
+fn logged_in(machine: &Machine) -> bool {
+    cfg!(target_os = "macos")
+        || machine
+            .operator
+            .home
+            .join(".claude/.credentials.json")
+            .is_file()
+        || machine
+            .operator
+            .env
+            .contains_key(std::ffi::OsStr::new("ANTHROPIC_API_KEY"))
+}
+
+fn sandbox() -> Finding {
+    Finding::not(
+        Level::Warning,
+        "sandbox",
+        "tier none: this version has no kernel sandbox",
+        "the write boundary still verifies and undoes; see docs/SECURITY.md for what it does not cover",
+    )
+}
+
+fn data_dir(data: &Path) -> Finding {
+    const NAME: &str = "data directory";
+    let shown = data.display();
+    let Some(existing) = existing_ancestor(data) else {
+        return Finding::not(
+            Level::Problem,
+            NAME,
+            format!("{shown} cannot be made"),
+            "choose another with --data",
+        );
+    };
+    if rustix::fs::access(&existing, rustix::fs::Access::WRITE_OK).is_err() {
+        return Finding::not(
+            Level::Problem,
+            NAME,
+            format!("{} cannot be written", existing.display()),
+            "make it yours (chown, chmod 700), or choose another with --data",
+        );
+    }
+    let state = if existing == data {
+        ""
+    } else {
+        " (made by the first run)"
+    };
+    Finding::ok(NAME, format!("{shown}{state}"))
+}
+
+fn existing_ancestor(path: &Path) -> Option<PathBuf> {
+    path.ancestors()
+        .find(|dir| dir.is_dir())
+        .map(Path::to_owned)
+}
+
+fn free_space(data: &Path) -> Finding {
+    const NAME: &str = "free disk";
+    let free = existing_ancestor(data)
+        .and_then(|dir| rustix::fs::statvfs(&dir).ok())
+        .map(|stat| stat.f_bavail.saturating_mul(stat.f_frsize));
+    match free {
+        None => Finding::not(
+            Level::Warning,
+            NAME,
+            "unknown",
+            "make sure that there is room for a checkout per run",
+        ),
+        Some(free) => {
+            let detail = format!("{:.1} GiB", free as f64 / 1024.0 / 1024.0 / 1024.0);
+            if free < FREE_BYTES {
+                Finding::not(
+                    Level::Warning,
+                    NAME,
+                    detail,
+                    "make room: jig gc --dry-run shows what could go",
+                )
+            } else {
+                Finding::ok(NAME, detail)
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What is looked at before a run is admitted: the repository and the agents.
+//! Nothing is written.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, anyhow};
+use jig_engine::host::{HostConfig, Mode, check_clean, check_prompts};
+use jig_git::repository::{Base, Head, Repository};
+use jig_protocol::definition::{Definition, RuntimeName};
+use jig_runtime::Runtimes;
+
+use super::request::Request;
+use crate::cancel::Interrupt;
+use crate::exit_code::{CommandError, Exit};
+
+/// The repository, as far as the run is admitted on it.
+#[derive(Debug)]
+pub(crate) struct Pinned {
+    /// The canonical path of the checkout, or of a bare repository.
+    pub(crate) path: PathBuf,
+    /// The pinned commit, or the empty tree; in hex.
+    pub(crate) base: String,
+    /// The branch that was checked out.
+    pub(crate) base_ref: Option<String>,
+}
+
+/// Runs `look` unless an interrupt comes first; then nothing was started.
+pub(crate) async fn or_interrupt<T>(
+    interrupt: &mut Interrupt,
+    look: impl Future<Output = Result<T, CommandError>>,
+) -> Result<T, CommandError> {
+    tokio::select! {
+        biased;
+        _ = interrupt.wait_for(|come| *come) => Err(cancelled()),
+        answer = look => answer,
+    }
+}
+
+/// The error of a run that was cancelled before it began.
+pub(crate) fn cancelled() -> CommandError {
+    CommandError {
+        exit: Exit::Rejected,
+        error: anyhow!("cancelled before anything was started"),
+        hint: None,
+    }
+}
+
+/// Looks at the repository and pins the base.
+pub(crate) async fn repository(
+    host: &HostConfig,
+    request: &Request,
+) -> Result<Pinned, CommandError> {
+    let git = &host.git;
+    git.check_version().await.map_err(CommandError::usage)?;
+    let repository = Repository::discover(git, &request.repo)
+        .await
+        .with_context(|| format!("{} cannot be worked on", request.repo.display()))
+        .map_err(CommandError::usage)?;
+    repository
+        .check_branch_names(git)
+        .await
+        .map_err(CommandError::usage)?;
+    let base = repository
+        .resolve_base(git, None)
+        .await
+        .map_err(CommandError::usage)?;
+    check_prompts(&request.definition, &repository, base).map_err(CommandError::usage)?;
+    if let Mode::InPlace { allow_dirty } = request.mode {
+        in_place(&repository)?;
+        check_clean(host, &repository, allow_dirty)
+            .await
+            .map_err(CommandError::usage)?;
+    }
+    let path = repository.path();
+    Ok(Pinned {
+        path: path.canonicalize().unwrap_or_else(|_| path.to_owned()),
+        base: match base {
+            Base::Commit { commit, .. } => commit.to_string(),
+            Base::Empty { tree } => tree.to_string(),
+        },
+        base_ref: match &repository.head {
+            Head::Branch { name, .. } => Some(name.clone()),
+            _ => None,
+        },
+    })
+}
+
+/// Refuses what cannot be worked on in place.
+fn in_place(repository: &Repository) -> Result<(), CommandError> {
+    let why = match (&repository.head, repository.operation) {
+        _ if repository.is_bare() => "it is bare: there is no checkout".to_owned(),
+        (Head::Unborn { .. }, _) => "it has no commit yet".to_owned(),
+        (_, Some(operation)) => format!("it is in the middle of a {}", operation.as_str()),
+        _ => return Ok(()),
+    };
+    Err(CommandError::usage(anyhow!(
+        "{} cannot be worked on in place: {why}",
+        repository.path().display()
+    ))
+    .hint("run without --in-place: the work then happens in a tree of its own"))
+}
+
+/// The runtimes that the definition's agent phases will use.
+pub(crate) fn runtimes_in_use(
+    definition: &Definition,
+    chosen: Option<&RuntimeName>,
+) -> BTreeSet<RuntimeName> {
+    let scripted = chosen.filter(|name| name.as_str() == RuntimeName::SCRIPTED);
+    let fallback = RuntimeName::new(RuntimeName::CLAUDE_CODE);
+    definition
+        .phases
+        .iter()
+        .filter(|phase| phase.is_agent())
+        .filter_map(|phase| definition.roster.get(phase.owner()?))
+        .map(|role| {
+            let default = chosen.or(definition.runtime.as_ref()).unwrap_or(&fallback);
+            scripted
+                .or(role.runtime.as_ref())
+                .unwrap_or(default)
+                .clone()
+        })
+        .collect()
+}
+
+/// Asks every runtime in use who it is; what they warn of.
+pub(crate) async fn probe(
+    runtimes: &Runtimes,
+    in_use: &BTreeSet<RuntimeName>,
+) -> Result<Vec<String>, CommandError> {
+    let mut warnings = Vec::new();
+    for name in in_use {
+        let runtime = runtimes.get(name).ok_or_else(|| {
+            CommandError::infrastructure(anyhow!(
+                "the runtime {name} is not available in this version"
+            ))
+        })?;
+        let capabilities = runtime
+            .probe()
+            .await
+            .with_context(|| format!("the runtime {name} cannot be used; nothing was started"))
+            .map_err(|error| {
+                CommandError::infrastructure(error)
+                    .hint("jig doctor says what is missing; jig demo needs no agent at all")
+            })?;
+        warnings.extend(capabilities.warnings);
+    }
+    Ok(warnings)
+}

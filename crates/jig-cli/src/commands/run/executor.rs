@@ -1,0 +1,182 @@
+//! Hosts attempts for the direct run: the store's words on one side, the
+//! engine's on the other.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jig_controlplane::AttemptExecutor;
+use jig_controlplane::executor::{
+    AttemptOrder, Completion, DeadAttempt, EventSink as StoreSink, RetainedTree,
+};
+use jig_engine::host::{self, HostedRun, Mode};
+use jig_engine::{Engine, EngineConfig, EventSink, SinkError};
+use jig_process::{StopReason, StopSignal};
+use jig_protocol::definition::RuntimeName;
+use jig_protocol::event::Event;
+use jig_protocol::lifecycle::Outcome;
+use jig_protocol::outcome::Cause;
+use jig_runtime::Runtimes;
+use tokio_util::sync::CancellationToken;
+
+use super::request::Request;
+use crate::compose::{Machine, random_number};
+use crate::output;
+use crate::progress::Progress;
+
+/// What the CLI reports besides what the store keeps.
+#[derive(Debug, Default)]
+pub(crate) struct HostReport {
+    pub(crate) branch: Option<String>,
+    pub(crate) commit: Option<String>,
+    pub(crate) cause: Option<Cause>,
+}
+
+/// Executes the attempts of one `jig run`.
+pub(crate) struct Executor {
+    engine: Engine,
+    mode: Mode,
+    keep: bool,
+    seed_auth: bool,
+    runtime: Option<RuntimeName>,
+    progress: Arc<Progress>,
+}
+
+impl Executor {
+    pub(crate) fn new(
+        machine: &Machine,
+        data_dir: PathBuf,
+        runtimes: Runtimes,
+        request: &Request,
+        progress: Arc<Progress>,
+    ) -> Self {
+        let host = machine.host_config(data_dir);
+        Self {
+            engine: Engine::new(EngineConfig::new(runtimes, host, Arc::new(random_number))),
+            mode: request.mode,
+            keep: request.keep,
+            seed_auth: request.seed_auth,
+            runtime: request.runtime.clone(),
+            progress,
+        }
+    }
+
+    /// `scripted` replaces every runtime, another name the default only.
+    fn runtimes(&self) -> (Option<RuntimeName>, Option<RuntimeName>) {
+        match &self.runtime {
+            Some(name) if name.as_str() == RuntimeName::SCRIPTED => (Some(name.clone()), None),
+            other => (None, other.clone()),
+        }
+    }
+
+    fn hosted(&self, order: AttemptOrder, events: StoreSink, cancel: StopSignal) -> HostedRun {
+        let (runtime_override, default_runtime) = self.runtimes();
+        HostedRun {
+            run_id: order.run_id,
+            job_id: order.job_id,
+            attempt_id: order.attempt_id,
+            attempt_number: order.attempt_number,
+            lender: PathBuf::from(order.repository),
+            base: order.base_sha,
+            mode: self.mode,
+            snapshot: order.snapshot.to_string(),
+            parameters: order.parameters,
+            cancel,
+            sink: Arc::new(Both {
+                store: events,
+                progress: Arc::clone(&self.progress),
+            }),
+            seed_auth: self.seed_auth,
+            runtime_override,
+            default_runtime,
+            keep: self.keep,
+        }
+    }
+}
+
+/// Events go to the store and to the screen.
+struct Both {
+    store: StoreSink,
+    progress: Arc<Progress>,
+}
+
+impl EventSink for Both {
+    fn emit(&self, event: &Event) -> Result<(), SinkError> {
+        self.store.emit(event.clone());
+        self.progress.observe(event);
+        Ok(())
+    }
+}
+
+impl AttemptExecutor for Executor {
+    type Report = HostReport;
+
+    async fn execute(
+        &self,
+        order: AttemptOrder,
+        events: StoreSink,
+        cancel: CancellationToken,
+    ) -> (Completion, HostReport) {
+        let stop = StopSignal::new();
+        let run = host::run_attempt(&self.engine, self.hosted(order, events, stop.clone()));
+        let mut run = std::pin::pin!(run);
+        let hosted = tokio::select! {
+            hosted = &mut run => hosted,
+            () = cancel.cancelled() => {
+                stop.raise(StopReason::Cancelled);
+                run.await
+            }
+        };
+        match hosted {
+            Ok(hosted) => {
+                for warning in hosted.warnings.iter().chain(&hosted.disposed.problems) {
+                    self.progress
+                        .print(&output::harmless(&format!("warning: {warning}")));
+                }
+                let accepted = hosted
+                    .result
+                    .acceptance
+                    .as_ref()
+                    .is_some_and(|judged| judged.passed);
+                let completion = Completion {
+                    outcome: Outcome::of_end(hosted.end, accepted),
+                    result: Some(hosted.result),
+                    error: hosted.error,
+                    retained: hosted
+                        .disposed
+                        .tree_kept
+                        .map(|(path, reason)| RetainedTree { path, reason }),
+                };
+                let report = HostReport {
+                    branch: hosted.delivery.branch,
+                    commit: hosted.delivery.commit,
+                    cause: hosted.cause,
+                };
+                (completion, report)
+            }
+            Err(error) => {
+                let report = HostReport {
+                    cause: Some(error.cause()),
+                    ..HostReport::default()
+                };
+                let error = format!("{:#}", anyhow::Error::new(error));
+                let completion = Completion {
+                    outcome: Outcome::Failed,
+                    result: None,
+                    error: Some(error),
+                    retained: None,
+                };
+                (completion, report)
+            }
+        }
+    }
+
+    async fn reclaim(&self, dead: DeadAttempt) -> Result<Option<RetainedTree>, String> {
+        let reclaimed = host::reclaim(&dead.directory)
+            .await
+            .map_err(|error| format!("{:#}", anyhow::Error::new(error)))?;
+        Ok(reclaimed.tree.map(|tree| RetainedTree {
+            path: tree.path,
+            reason: tree.reason,
+        }))
+    }
+}

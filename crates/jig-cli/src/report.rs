@@ -1,0 +1,171 @@
+//! What `jig run` says at its end: one JSON object, or prose made from it.
+
+use std::fmt::Write as _;
+
+use jig_protocol::outcome::{
+    Acceptance, Budgets, Cause, PhaseKindTag, PhaseStatus, PublishMarker, ResultDocument,
+    SandboxReport, Spend,
+};
+use jig_protocol::repo_path::RepoPath;
+use jig_protocol::time::Timestamp;
+use serde::Serialize;
+
+use crate::exit_code::Exit;
+
+/// Whether the work was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Verdict {
+    /// Everything held.
+    Accepted,
+    /// jig worked and the answer is no.
+    Rejected,
+    /// There is no answer.
+    None,
+}
+
+/// The object of `jig run --json`; its fields are the stable interface.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct RunReport {
+    pub(crate) run_id: String,
+    pub(crate) job_id: String,
+    pub(crate) attempt_id: String,
+    pub(crate) state: String,
+    pub(crate) outcome: Verdict,
+    pub(crate) exit_code: u8,
+    pub(crate) publish: PublishMarker,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) publish_hold: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) branch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) commit: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tree: Option<String>,
+    pub(crate) trace_path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cause: Option<Cause>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) acceptance: Option<Acceptance>,
+    pub(crate) changed_paths: Vec<RepoPath>,
+    pub(crate) phases: Vec<PhaseLine>,
+    pub(crate) spend: Spend,
+    pub(crate) budgets: Budgets,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sandbox: Option<SandboxReport>,
+}
+
+/// One phase's entry in the report.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct PhaseLine {
+    pub(crate) phase: String,
+    pub(crate) kind: PhaseKindTag,
+    pub(crate) status: PhaseStatus,
+    pub(crate) phase_attempt: Option<u32>,
+    pub(crate) started_at: Option<Timestamp>,
+    pub(crate) ended_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+}
+
+/// The verdict and exit code of an attempt's end state (see docs of `jig run`).
+pub(crate) fn verdict(state: &str, cause: Option<Cause>) -> (Verdict, Exit) {
+    match (state, cause) {
+        ("accepted" | "accepted_unpublished", _) => (Verdict::Accepted, Exit::Done),
+        (_, Some(cause)) if cause.is_no_verdict() => (Verdict::None, Exit::Infrastructure),
+        ("lost", _) => (Verdict::None, Exit::Infrastructure),
+        _ => (Verdict::Rejected, Exit::Rejected),
+    }
+}
+
+impl RunReport {
+    /// The lines that come from the result document.
+    pub(crate) fn phases_of(result: &ResultDocument) -> Vec<PhaseLine> {
+        result
+            .phases
+            .iter()
+            .map(|phase| PhaseLine {
+                phase: phase.phase.clone(),
+                kind: phase.kind,
+                status: phase.status,
+                phase_attempt: phase.phase_attempt,
+                started_at: phase.started_at,
+                ended_at: phase.ended_at,
+                error: phase.error.clone(),
+            })
+            .collect()
+    }
+
+    /// The report for people, ending with a newline.
+    pub(crate) fn prose(&self) -> String {
+        let mut out = String::new();
+        // Writing into a String cannot fail.
+        let _ = self.write_prose(&mut out);
+        out
+    }
+
+    fn write_prose(&self, out: &mut String) -> std::fmt::Result {
+        writeln!(out, "run:     {}", self.run_id)?;
+        writeln!(out, "job:     {}", self.job_id)?;
+        writeln!(out, "attempt: {}", self.attempt_id)?;
+        writeln!(out, "trace:   {}", self.trace_path)?;
+        if let Some(tree) = &self.tree {
+            writeln!(out, "tree:    {tree}")?;
+        }
+        match (self.outcome, &self.error) {
+            (Verdict::Accepted, _) => writeln!(out, "accepted ({})", self.publish_text())?,
+            (_, Some(error)) => writeln!(out, "{} — {error}", self.state)?,
+            (_, None) => writeln!(out, "{}", self.state)?,
+        }
+        if let Some(hold) = &self.publish_hold {
+            writeln!(out, "held:    {hold}")?;
+        }
+        if let Some(acceptance) = &self.acceptance {
+            writeln!(out, "acceptance:")?;
+            for check in &acceptance.checks {
+                let mark = if check.ok { "ok  " } else { "FAIL" };
+                writeln!(out, "  {mark} {}: {}", check.item, check.note)?;
+            }
+        }
+        if !self.changed_paths.is_empty() {
+            writeln!(out, "changed ({}):", self.changed_paths.len())?;
+            for path in self.changed_paths.iter().take(SHOWN_PATHS) {
+                writeln!(out, "  {path}")?;
+            }
+            if let Some(more) = self.changed_paths.len().checked_sub(SHOWN_PATHS + 1) {
+                writeln!(out, "  … and {} more", more + 1)?;
+            }
+        }
+        self.write_spend(out)
+    }
+
+    fn write_spend(&self, out: &mut String) -> std::fmt::Result {
+        let spend = &self.spend;
+        write!(
+            out,
+            "spend:   ${:.4}, {} tokens in, {} out, {} sends",
+            spend.cost_usd, spend.input_tokens, spend.output_tokens, spend.sends
+        )?;
+        if spend.unmetered_sends > 0 {
+            write!(out, " ({} of them unmetered)", spend.unmetered_sends)?;
+        }
+        writeln!(out)
+    }
+
+    fn publish_text(&self) -> String {
+        match (self.publish, &self.branch) {
+            (PublishMarker::LocalBranch, Some(branch)) => format!("branch {branch}"),
+            (PublishMarker::Held, Some(branch)) => format!("held, branch {branch}"),
+            (PublishMarker::Held, None) => "held".to_owned(),
+            (PublishMarker::NothingToPublish, _) => "nothing to publish".to_owned(),
+            (PublishMarker::LocalBranch | PublishMarker::NotAttempted, _) => {
+                "not published".to_owned()
+            }
+        }
+    }
+}
+
+/// Changed paths that prose lists.
+const SHOWN_PATHS: usize = 20;

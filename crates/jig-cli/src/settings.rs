@@ -1,0 +1,96 @@
+//! What the operator's environment and the common flags say: read once, passed
+//! on as values.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+
+use crate::args::Common;
+use crate::exit_code::CommandError;
+use crate::progress::Show;
+
+/// The operator's settings.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    /// Where jig keeps everything; `None` when neither flag, variable nor home
+    /// says so.
+    data: Option<PathBuf>,
+    /// The operator's home directory.
+    pub(crate) home: Option<PathBuf>,
+    /// The operator's whole environment.
+    pub(crate) env: BTreeMap<OsString, OsString>,
+    /// Machine output was asked for.
+    pub(crate) json: bool,
+    /// How much progress to show.
+    pub(crate) show: Show,
+    /// Whether stderr takes colours.
+    pub(crate) color: bool,
+    /// Threads of the runtime.
+    pub(crate) threads: usize,
+}
+
+impl Settings {
+    /// Reads the environment and starts logging.
+    pub(crate) fn read(common: &Common) -> Result<Self, CommandError> {
+        start_logging(&common.log)?;
+        let env: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+        let set = |name: &str| {
+            env.get(&OsString::from(name))
+                .filter(|value| !value.is_empty())
+        };
+        let home = set("HOME")
+            .map(PathBuf::from)
+            .filter(|home| home.is_absolute());
+        let data = common
+            .data
+            .clone()
+            .or_else(|| set("JIG_HOME").map(PathBuf::from))
+            .or_else(|| home.as_ref().map(|home| home.join(".jig")));
+        let terminal = std::io::stderr().is_terminal();
+        let show = match (common.no_progress, terminal) {
+            (true, _) => Show::Nothing,
+            (false, true) => Show::Live,
+            (false, false) => Show::Lines,
+        };
+        Ok(Self {
+            data,
+            home,
+            json: common.json,
+            show,
+            color: terminal && set("NO_COLOR").is_none(),
+            threads: std::thread::available_parallelism()
+                .map_or(2, usize::from)
+                .clamp(2, 8),
+            env,
+        })
+    }
+
+    /// The data directory, absolute; it need not exist.
+    pub(crate) fn data_dir(&self) -> Result<PathBuf, CommandError> {
+        let data = self.data.as_ref().ok_or_else(|| {
+            CommandError::usage(anyhow!("there is no place to keep runs: HOME is not set"))
+                .hint("give one with --data DIR or JIG_HOME")
+        })?;
+        std::path::absolute(data).map_err(|error| {
+            CommandError::usage(
+                anyhow!(error).context(format!("data directory {}", data.display())),
+            )
+        })
+    }
+}
+
+fn start_logging(level: &str) -> Result<(), CommandError> {
+    let filter = tracing_subscriber::EnvFilter::try_new(level).map_err(|error| {
+        CommandError::usage(anyhow!(error).context(format!("--log {level:?}")))
+            .hint("use off, error, warn, info, debug or trace")
+    })?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
+    Ok(())
+}
