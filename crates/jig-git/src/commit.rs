@@ -45,6 +45,12 @@ pub enum CommitError {
     /// git failed.
     #[error(transparent)]
     Git(#[from] GitError),
+    /// Somebody committed more often than anybody does.
+    #[error("there are more than {most} new commits")]
+    TooManyCommits {
+        /// How many are looked at.
+        most: usize,
+    },
     /// The work was stopped by a panic or a shutdown.
     #[error("the commit was interrupted")]
     Interrupted,

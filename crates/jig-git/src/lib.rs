@@ -22,6 +22,7 @@ mod conversions;
 mod deliver;
 mod discover;
 pub mod evidence;
+mod history;
 mod index_file;
 pub mod new_repository;
 mod objects;

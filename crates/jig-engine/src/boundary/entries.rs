@@ -1,24 +1,19 @@
 //! The boundary of one attempt: captures around each entry, and what follows
 //! from them.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jig_git::changes::{
-    Capture, CaptureError, Change, Changes, EntryKind as Found, GuardOptions, MetadataChange,
-    MetadataKind, Owner, PutBackError, RestoreError, Selection, TreeGuard,
-};
-use jig_git::{AttemptRepo, AttemptRepoError, CommitError, ObjectId};
+use jig_git::changes::{Capture, GuardOptions, Owner, Selection, TreeGuard};
+use jig_git::{AttemptRepo, ObjectId};
 use jig_protocol::definition::{Definition, DirGrant};
-use jig_protocol::event::Breach;
 use jig_protocol::repo_path::RepoPath;
 use jig_protocol::time::Clock;
 
-use super::judge::{Difference, Judge, JudgeKind, Judgement, Kind, is_output, judge};
-use super::metadata::{self, Decision};
-use crate::gates::{EntryChanges, Gone};
+use super::enforce::{breach, left_as_it_is, path_of};
+use super::judge::{Judge, judge};
+use super::verdict::{BoundaryError, Undone, Verdict};
+use crate::gates::EntryChanges;
 use crate::host::PreparedAttempt;
 
 /// What is about to act.
@@ -33,85 +28,24 @@ pub enum EntryKind {
 /// The tree and its metadata when an entry began. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Before {
-    capture: Capture,
-    head: Option<ObjectId>,
-}
-
-/// What an entry did, and what became of it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Verdict {
-    /// Permitted changes that a commit can hold.
-    pub touched: Vec<RepoPath>,
-    /// Changes inside build output grants.
-    pub outputs: Vec<RepoPath>,
-    /// Permitted changes of ignored paths.
-    pub ignored: Vec<RepoPath>,
-    /// Written and written back.
-    pub transient: Vec<RepoPath>,
-    /// Git metadata that was changed without harm, and put back.
-    pub metadata_restored: Vec<String>,
-    /// Everything that was not permitted, with what is on disk now.
-    pub breaches: Vec<Breach>,
-    /// Whether the branch went forward.
-    pub head_moved: bool,
-}
-
-/// What undoing a dead entry came to. The tree is exactly what it was.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Undone {
-    /// Paths that were undone.
-    pub restored: Vec<RepoPath>,
-    /// Metadata that could steer git was changed: a breach, also by the dead.
-    pub breaches: Vec<Breach>,
-}
-
-/// Why the boundary could not do its work.
-#[derive(Debug, thiserror::Error)]
-pub enum BoundaryError {
-    /// The tree could not be captured.
-    #[error("the work tree could not be captured")]
-    Capture(#[from] CaptureError),
-    /// The tree could not be restored.
-    #[error("the work tree could not be restored")]
-    Restore(#[from] RestoreError),
-    /// Undoing a dead entry left something changed.
-    #[error("{} of the dead entry's paths could not be undone, the first is {path}: {why}", .count)]
-    NotRestored {
-        /// How many paths.
-        count: usize,
-        /// The first of them.
-        path: RepoPath,
-        /// What is there, and why.
-        why: String,
-    },
-    /// Metadata could not be put back.
-    #[error(transparent)]
-    PutBack(#[from] PutBackError),
-    /// A commit could not be made or checked.
-    #[error("a commit of the work tree could not be made or checked")]
-    Commit(#[from] CommitError),
-    /// The attempt's repository cannot be used.
-    #[error(transparent)]
-    Repository(#[from] AttemptRepoError),
-    /// An agent changed metadata that steers git, so git is not run any more.
-    #[error("git's metadata was tampered with; git is not run with it")]
-    Tampered,
+    pub(super) capture: Capture,
+    pub(super) head: Option<ObjectId>,
 }
 
 /// The boundary of one attempt, owned by its chain.
 #[derive(Debug)]
 pub struct Boundary {
-    repo: AttemptRepo,
-    guard: TreeGuard,
+    pub(super) repo: AttemptRepo,
+    pub(super) guard: TreeGuard,
     clock: Arc<dyn Clock>,
-    build_outputs: Vec<DirGrant>,
+    pub(super) build_outputs: Vec<DirGrant>,
     start: Capture,
-    latest: Capture,
+    pub(super) latest: Capture,
     /// Whether nothing has run since `latest` was taken.
     settled: bool,
     /// The commit of `latest`, once somebody asked.
     snapshot: Option<ObjectId>,
-    tampered: bool,
+    pub(super) tampered: bool,
 }
 
 impl Boundary {
@@ -209,7 +143,8 @@ impl Boundary {
         );
         self.undo_breached(before, &judgement, &mut verdict).await?;
         if verdict.head_moved && !self.tampered {
-            self.judge_commits(before, &judgement, &mut verdict).await?;
+            self.judge_commits(before, &judgement, &rules, &mut verdict)
+                .await?;
         }
         // What was committed along with a breach does not stay either.
         if verdict.head_moved && !verdict.breaches.is_empty() {
@@ -370,13 +305,13 @@ impl Boundary {
 
 // What the road above is made of.
 impl Boundary {
-    async fn capture(&mut self) -> Result<(), BoundaryError> {
+    pub(super) async fn capture(&mut self) -> Result<(), BoundaryError> {
         let capture = self.guard.capture(Some(&self.latest)).await?;
         self.settle(capture);
         Ok(())
     }
 
-    fn settle(&mut self, capture: Capture) {
+    pub(super) fn settle(&mut self, capture: Capture) {
         self.latest = capture;
         self.settled = true;
         self.snapshot = None;
@@ -391,268 +326,10 @@ impl Boundary {
     }
 
     /// The commit that the latest capture's `HEAD` stands for.
-    async fn head(&self) -> Result<Option<ObjectId>, BoundaryError> {
+    pub(super) async fn head(&self) -> Result<Option<ObjectId>, BoundaryError> {
         if self.tampered {
             return Ok(None);
         }
         Ok(self.repo.head_commit().await?)
     }
-
-    /// Decides about changed metadata first, and puts back what does not stay.
-    async fn judge_metadata(
-        &mut self,
-        before: &Before,
-        changes: &Changes,
-        rules: &Judge<'_>,
-        verdict: &mut Verdict,
-    ) -> Result<(), BoundaryError> {
-        if changes.metadata.is_empty() {
-            return Ok(());
-        }
-        let mut stays = BTreeSet::new();
-        let mut undo = Vec::new();
-        for change in &changes.metadata {
-            let forward = self.went_forward(change).await;
-            match metadata::decide(change, self.repo.branch(), forward, rules) {
-                Decision::Permitted => {
-                    stays.insert(change.name.clone());
-                    verdict.head_moved = true;
-                }
-                Decision::BreachOutside => {
-                    self.tampered = true;
-                    verdict.breaches.push(left_as_it_is(change));
-                }
-                Decision::PutBack => undo.push((change, false)),
-                Decision::Breach => undo.push((change, true)),
-            }
-        }
-        // Whoever broke the rules does not keep a commit either.
-        if undo.iter().any(|(_, is_breach)| *is_breach) {
-            stays.clear();
-            verdict.head_moved = false;
-        }
-        if undo.is_empty() {
-            return Ok(());
-        }
-        self.tampered |= rules.kind == JudgeKind::Agent
-            && undo
-                .iter()
-                .any(|(change, is_breach)| *is_breach && !change.kind.leaves_git_safe());
-        let put_back = self.put_back(before, &stays).await;
-        let left = match &put_back {
-            Ok(()) => self.guard.compare(&before.capture, &self.latest).metadata,
-            Err(_) => changes.metadata.clone(),
-        };
-        for (change, is_breach) in undo {
-            let is_back = !left.iter().any(|other| other.name == change.name);
-            let outcome = match (&put_back, is_back) {
-                (_, true) => "restored metadata".to_owned(),
-                (Err(error), false) => format!("still changed: {error}"),
-                (Ok(()), false) => "still changed".to_owned(),
-            };
-            if is_breach || !is_back {
-                self.tampered |= !is_back;
-                verdict.breaches.push(breach(&change.name, &outcome));
-            } else {
-                verdict.metadata_restored.push(show(&change.name));
-            }
-        }
-        Ok(())
-    }
-
-    /// Puts the attempt's metadata back, `stays` aside, and captures again.
-    async fn put_back(
-        &mut self,
-        before: &Before,
-        stays: &BTreeSet<PathBuf>,
-    ) -> Result<(), BoundaryError> {
-        self.guard
-            .put_back_metadata(&before.capture, &self.latest, Owner::Attempt, stays)
-            .await?;
-        self.capture().await
-    }
-
-    /// Whether a change moves a branch, or a detached `HEAD`, to a descendant.
-    /// Objects are read as they are; git is not run.
-    async fn went_forward(&self, change: &MetadataChange) -> bool {
-        if !matches!(change.kind, MetadataKind::Head | MetadataKind::Reference) {
-            return false;
-        }
-        let id = |text: &Option<String>| -> Option<ObjectId> {
-            ObjectId::from_hex(text.as_deref()?.trim().as_bytes()).ok()
-        };
-        let (from, to) = (id(&change.before), id(&change.after));
-        // What was there and is no commit's name leads nowhere.
-        if change.before.is_some() && from.is_none() {
-            return false;
-        }
-        match to {
-            Some(to) => self.repo.is_fast_forward(from, to).await.unwrap_or(false),
-            None => false,
-        }
-    }
-
-    async fn undo_breached(
-        &mut self,
-        before: &Before,
-        judgement: &Judgement,
-        verdict: &mut Verdict,
-    ) -> Result<(), BoundaryError> {
-        if judgement.breached.is_empty() {
-            return Ok(());
-        }
-        let selected: BTreeSet<RepoPath> = judgement
-            .breached
-            .iter()
-            .chain(&judgement.frames)
-            .cloned()
-            .collect();
-        let report = self
-            .guard
-            .restore(&before.capture, &self.latest, Selection::Only(&selected))
-            .await?;
-        self.settle(report.capture.clone());
-        let remaining: BTreeMap<&RepoPath, &str> = report
-            .remaining
-            .iter()
-            .map(|remains| (&remains.path, remains.why.as_str()))
-            .collect();
-        for path in &judgement.breached {
-            let outcome = match (remaining.get(path), before.capture.get(path)) {
-                (Some(why), _) => (*why).to_owned(),
-                (None, None) => "deleted".to_owned(),
-                (None, Some(_)) => "restored".to_owned(),
-            };
-            verdict.breaches.push(Breach {
-                path: path.clone(),
-                outcome,
-            });
-        }
-        Ok(())
-    }
-
-    /// What was committed must be what was judged: every path that the new
-    /// commits changed holds what the tree holds.
-    async fn judge_commits(
-        &mut self,
-        before: &Before,
-        judgement: &Judgement,
-        verdict: &mut Verdict,
-    ) -> Result<(), BoundaryError> {
-        let Some(head) = self.head().await? else {
-            return Ok(());
-        };
-        let check = self
-            .repo
-            .check_commit(&self.guard, &self.latest, head)
-            .await?;
-        let from = before.head.unwrap_or_else(|| self.repo.base().tree());
-        let changed: BTreeSet<RepoPath> = self
-            .repo
-            .diff(from, head)
-            .await?
-            .into_iter()
-            .map(|entry| entry.path)
-            .collect();
-        let undone: BTreeSet<&RepoPath> = judgement.breached.iter().collect();
-        for path in check.differing {
-            if changed.contains(&path) && !undone.contains(&path) {
-                verdict.breaches.push(Breach {
-                    path,
-                    outcome: "commit_differs_from_tree".to_owned(),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    fn differences(&self, changes: &Changes) -> Vec<Difference> {
-        let mut differences: Vec<Difference> = changes
-            .paths
-            .iter()
-            .map(|change| self.difference(change))
-            .collect();
-        differences.extend(changes.transient.iter().map(|path| Difference {
-            path: path.clone(),
-            before: Some(Kind::File),
-            after: Some(Kind::File),
-            tracked_in_base: self.guard.is_tracked_in_base(path),
-            ignored: self.guard.is_ignored(path, false),
-            hazard: false,
-            transient: true,
-        }));
-        differences
-    }
-
-    fn difference(&self, change: &Change) -> Difference {
-        let kind = |found: Found| match found {
-            Found::File => Kind::File,
-            Found::Link => Kind::Link,
-            Found::Directory => Kind::Directory,
-            Found::Fifo | Found::Socket | Found::Device | Found::Unreadable => Kind::Other,
-        };
-        let (before, after) = (
-            change.before.as_ref().map(|entry| kind(entry.kind)),
-            change.after.as_ref().map(|entry| kind(entry.kind)),
-        );
-        let is_directory = after.or(before) == Some(Kind::Directory);
-        Difference {
-            tracked_in_base: self.guard.is_tracked_in_base(&change.path),
-            ignored: self.guard.is_ignored(&change.path, is_directory),
-            path: change.path.clone(),
-            before,
-            after,
-            hazard: change.hazard.is_some(),
-            transient: false,
-        }
-    }
-
-    fn is_output(&self, difference: &Difference) -> bool {
-        !difference.tracked_in_base && is_output(difference, &self.build_outputs)
-    }
-
-    /// Changed files and links that a commit can hold.
-    fn committable(&self, from: &Capture, to: &Capture) -> BTreeMap<RepoPath, Gone> {
-        let changes = self.guard.compare(from, to);
-        let holds = |kind: Option<Kind>| matches!(kind, Some(Kind::File | Kind::Link));
-        self.differences(&changes)
-            .into_iter()
-            .filter(|difference| {
-                (holds(difference.before) || holds(difference.after))
-                    && !difference.transient
-                    && !difference.ignored
-                    && !self.is_output(difference)
-            })
-            .map(|difference| {
-                let gone = if holds(difference.after) {
-                    Gone::No
-                } else {
-                    Gone::Yes
-                };
-                (difference.path, gone)
-            })
-            .collect()
-    }
-}
-
-fn left_as_it_is(change: &MetadataChange) -> Breach {
-    breach(
-        &change.name,
-        "changed in the repository itself and left as it is: look at it before you use git there",
-    )
-}
-
-fn breach(name: &Path, outcome: &str) -> Breach {
-    Breach {
-        path: path_of(name),
-        outcome: outcome.to_owned(),
-    }
-}
-
-fn path_of(name: &Path) -> RepoPath {
-    RepoPath::from_bytes(name.as_os_str().as_bytes())
-}
-
-fn show(name: &Path) -> String {
-    path_of(name).to_string()
 }

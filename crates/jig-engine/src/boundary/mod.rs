@@ -6,10 +6,14 @@
 //! is breached is restored and looked at again, so that a report says what is
 //! really on disk. [`Boundary`] is the road; the decisions are apart from it.
 
+mod differences;
+mod enforce;
 mod entries;
 pub mod judge;
 mod metadata;
 mod steering;
+mod verdict;
 
-pub use entries::{Before, Boundary, BoundaryError, EntryKind, Undone, Verdict};
+pub use entries::{Before, Boundary, EntryKind};
 pub use judge::{Difference, Judge, JudgeKind, Judgement, Kind, judge};
+pub use verdict::{BoundaryError, Undone, Verdict};

@@ -177,3 +177,32 @@ async fn a_change_between_entries_is_found_before_acceptance() {
     let found = attempt.boundary.final_check().await.unwrap();
     assert_eq!(crate::fixture::paths(&found), ["b.txt"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_later_commit_takes_back_was_committed_all_the_same() {
+    let (_fixture, mut attempt) = attempt().await;
+    let before = attempt.git(&["rev-parse", "HEAD"]);
+    let script = "echo secret > leak; git add leak; git commit -qm leak; \
+        git rm -q leak; git commit -qm clean; echo ok > src/a.rs; git commit -qam ok";
+    let verdict = attempt.entry(COMMITTER, script).await;
+    let found = breaches(&verdict);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(
+        found
+            .iter()
+            .all(|(path, what)| path == "leak" && what.contains("in commit"))
+    );
+    assert_eq!(attempt.git(&["rev-parse", "HEAD"]), before);
+    // Through a merge as well.
+    let script = "git checkout -q --detach; echo s > leak2; git add leak2; git commit -qm side; \
+        side=$(git rev-parse HEAD); git checkout -q -; echo two > src/a.rs; git commit -qam main; \
+        git merge -q --no-ff -s ours -m merged $side";
+    let verdict = attempt.entry(COMMITTER, script).await;
+    let found = breaches(&verdict);
+    assert!(
+        found
+            .iter()
+            .any(|(path, what)| path == "leak2" && what.contains("in commit")),
+        "{found:?}"
+    );
+}
