@@ -362,16 +362,25 @@ async fn an_unchanged_or_kept_tree_is_disposed_of_as_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_prepared_or_parsed_leaves_nothing() {
-    let fixture = fixture();
+async fn what_cannot_be_prepared_or_parsed_leaves_only_a_trace_that_says_so() {
     let missing = BUILD.replace("system_prompt: s", "system_prompt_path: none.md");
     for (snapshot, expected) in [(missing.as_str(), "none.md"), ("name: [", "parse")] {
+        let fixture = fixture();
+        let before = fixture.operator_state();
         let error = try_run(&fixture, snapshot, &script(GOOD), Options::default())
             .await
             .unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
-        let attempts = fixture.config.data_dir.join("attempts");
-        assert_eq!(std::fs::read_dir(attempts).map_or(0, Iterator::count), 0);
+        let attempt = AttemptId::from_parts(NOW, [3; 10]).to_string();
+        let directory = fixture.config.data_dir.join("attempts").join(attempt);
+        let left: Vec<_> = std::fs::read_dir(&directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        assert_eq!(left, ["trace.jsonl"]);
+        let trace = std::fs::read_to_string(directory.join("trace.jsonl")).unwrap();
+        assert_eq!(trace.matches("\"attempt_end\"").count(), 1, "{trace}");
+        assert_eq!(fixture.operator_state(), before);
         assert!(!fixture.repo.refs().contains("jig"));
     }
 }
