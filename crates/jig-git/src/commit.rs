@@ -409,7 +409,10 @@ fn blob_of(guard: &TreeGuard, entry: &Entry) -> Result<ObjectId, CommitError> {
         .ok_or_else(|| CommitError::ContentGone {
             path: entry.path.clone(),
         })?;
-    let clean = guard.conversions().converter().to_git(&entry.path, bytes)?;
+    let clean = guard
+        .conversions()
+        .converter()
+        .clean_form(&entry.path, bytes)?;
     let id = write_blob(guard, &clean)?;
     guard.remember_blob(&entry.path, hash, id);
     Ok(id)

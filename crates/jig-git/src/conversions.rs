@@ -2,13 +2,15 @@
 //! ends, `ident`, `working-tree-encoding`) by the attributes of the base, and
 //! never a filter driver.
 //!
-//! Encodings are left to the git program, which has the system's converter; it
-//! runs in a repository of jig's own whose configuration names nothing.
+//! Line ends are converted here. Encodings and `ident` are left to the git
+//! program, which alone writes them as git does; it runs in a repository of
+//! jig's own whose configuration names nothing.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use gix::ObjectId;
 use gix::bstr::{BStr, ByteSlice};
@@ -100,8 +102,9 @@ pub(crate) struct Conversions {
     pinned: Arc<PinnedTree>,
     settings: EolSettings,
     git: Git,
-    /// Where the repository that git converts in is made when it is needed.
-    helper: PathBuf,
+    /// Where repositories that git converts in are made when they are needed;
+    /// the start of their names.
+    helpers: PathBuf,
 }
 
 impl Conversions {
@@ -109,13 +112,13 @@ impl Conversions {
         pinned: Arc<PinnedTree>,
         settings: EolSettings,
         git: Git,
-        helper: PathBuf,
+        helpers: PathBuf,
     ) -> Self {
         Self {
             pinned,
             settings,
             git,
-            helper,
+            helpers,
         }
     }
 
@@ -140,54 +143,118 @@ impl Conversions {
         self.pinned.attributes().is_none() && self.settings.0.auto_crlf == eol::AutoCrlf::Disabled
     }
 
-    /// Runs git in the helper repository. Blocks; for threads that may.
-    fn run_git(&self, args: Vec<OsString>, input: Input) -> Result<Vec<u8>, ConvertError> {
-        self.make_helper()?;
-        let mut full: Vec<OsString> = self
-            .settings
-            .overrides()
-            .into_iter()
-            .map(Into::into)
-            .collect();
-        full.push(format!("--attr-source={}", self.pinned.id()).into());
-        full.extend(args);
-        let run = Invocation::new(full)
-            .git_dir(&self.helper)
-            .directory(&self.helper)
-            .input(input);
-        Ok(tokio::runtime::Handle::current().block_on(self.git.run(run))?)
-    }
-
-    fn make_helper(&self) -> Result<(), ConvertError> {
-        let io = |path: &Path, source| ConvertError::Io {
-            path: path.to_owned(),
-            source,
+    /// Makes a fresh repository for one conversion.
+    fn helper(&self) -> Result<Helper<'_>, ConvertError> {
+        let number = HELPERS.fetch_add(1, Ordering::Relaxed);
+        let mut name = self.helpers.clone().into_os_string();
+        name.push(format!("-{}-{number}", std::process::id()));
+        let helper = Helper {
+            shared: self,
+            directory: PathBuf::from(name),
         };
-        if self.helper.join("HEAD").exists() {
-            return Ok(());
+        helper.make()?;
+        Ok(helper)
+    }
+}
+
+static HELPERS: AtomicU64 = AtomicU64::new(0);
+
+/// A repository that borrows the base's objects and configures nothing. It
+/// lives for one conversion, so that nobody can have written into it.
+struct Helper<'a> {
+    shared: &'a Conversions,
+    directory: PathBuf,
+}
+
+impl Helper<'_> {
+    fn make(&self) -> Result<(), ConvertError> {
+        crate::removal::remove_tree(&self.directory)
+            .map_err(|source| self.io(&self.directory, source))?;
+        for directory in ["objects/info", "objects/pack", "refs/heads", "work"] {
+            let path = self.directory.join(directory);
+            std::fs::create_dir_all(&path).map_err(|source| self.io(&path, source))?;
         }
-        for directory in ["objects/info", "objects/pack", "refs/heads"] {
-            let path = self.helper.join(directory);
-            std::fs::create_dir_all(&path).map_err(|source| io(&path, source))?;
-        }
-        let objects = self.pinned.objects();
+        let objects = self.shared.pinned.objects();
         let mut alternates = crate::skeleton::quote_alternate(objects.directory());
         alternates.push(b'\n');
         let config = match objects.hash() {
             HashKind::Sha256 => {
-                "[core]\n\trepositoryFormatVersion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = sha256\n"
+                "[core]\n\trepositoryFormatVersion = 1\n[extensions]\n\tobjectFormat = sha256\n"
             }
-            _ => "[core]\n\trepositoryFormatVersion = 0\n\tbare = true\n",
+            _ => "[core]\n\trepositoryFormatVersion = 0\n",
         };
         for (name, bytes) in [
             ("objects/info/alternates", alternates.as_slice()),
             ("config", config.as_bytes()),
             ("HEAD", b"ref: refs/heads/none\n"),
         ] {
-            let path = self.helper.join(name);
-            std::fs::write(&path, bytes).map_err(|source| io(&path, source))?;
+            let path = self.directory.join(name);
+            std::fs::write(&path, bytes).map_err(|source| self.io(&path, source))?;
         }
         Ok(())
+    }
+
+    fn io(&self, path: &Path, source: std::io::Error) -> ConvertError {
+        ConvertError::Io {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// Runs git here. Blocks; for threads that may.
+    fn run(&self, args: Vec<OsString>, input: Input) -> Result<Vec<u8>, ConvertError> {
+        let settings = self.shared.settings.overrides();
+        let mut full: Vec<OsString> = settings.into_iter().map(Into::into).collect();
+        full.push(format!("--attr-source={}", self.shared.pinned.id()).into());
+        full.extend(args);
+        let run = Invocation::new(full)
+            .git_dir(&self.directory)
+            .work_tree(&self.directory.join("work"))
+            .input(input);
+        Ok(tokio::runtime::Handle::current().block_on(self.shared.git.run(run))?)
+    }
+
+    /// Checks one blob out, since only a checkout converts exactly as a checkout.
+    fn check_out(&self, path: &RepoPath, id: &ObjectId) -> Result<Vec<u8>, ConvertError> {
+        let mut record = format!("100644 {id}\t").into_bytes();
+        record.extend_from_slice(path.as_bytes());
+        record.push(0);
+        let add = vec![
+            "update-index".into(),
+            "--add".into(),
+            "-z".into(),
+            "--index-info".into(),
+        ];
+        self.run(add, Input::Bytes(record))?;
+        self.run(
+            vec!["checkout-index".into(), "--quiet".into(), "--all".into()],
+            Input::Nothing,
+        )?;
+        let file = self
+            .directory
+            .join("work")
+            .join(std::ffi::OsStr::from_bytes(path.as_bytes()));
+        std::fs::read(&file).map_err(|source| self.io(&file, source))
+    }
+
+    /// Stores bytes as the blob that `git add` would make of them.
+    fn clean(&self, path: &RepoPath, bytes: Vec<u8>) -> Result<Vec<u8>, ConvertError> {
+        let mut option = OsString::from("--path=");
+        option.push(std::ffi::OsStr::from_bytes(path.as_bytes()));
+        let args = vec!["hash-object".into(), "-w".into(), option, "--stdin".into()];
+        let answer = self.run(args, Input::Bytes(bytes))?;
+        let id = String::from_utf8_lossy(answer.trim()).into_owned();
+        self.run(
+            vec!["cat-file".into(), "blob".into(), id.into()],
+            Input::Nothing,
+        )
+    }
+}
+
+impl Drop for Helper<'_> {
+    fn drop(&mut self) {
+        // What stays lies in the attempt's directory and goes with it.
+        let _ = crate::removal::remove_tree(&self.directory);
     }
 }
 
@@ -200,32 +267,20 @@ pub(crate) struct Converter {
 
 impl Converter {
     /// The checkout form of a blob.
-    pub(crate) fn to_worktree(
+    pub(crate) fn checkout_form(
         &mut self,
         path: &RepoPath,
         id: &ObjectId,
     ) -> Result<Vec<u8>, ConvertError> {
-        if self.has_encoding(path)? {
-            let mut option = OsString::from("--path=");
-            option.push(std::ffi::OsStr::from_bytes(path.as_bytes()));
-            let args = vec![
-                "cat-file".into(),
-                "--filters".into(),
-                option,
-                id.to_string().into(),
-            ];
-            return self.shared.run_git(args, Input::Nothing);
+        if self.needs_git(path)? {
+            return self.shared.helper()?.check_out(path, id);
         }
         let blob = self.shared.pinned.blob(id)?;
-        self.bytes_to_worktree(path, blob)
+        self.with_line_ends(path, blob)
     }
 
-    /// The checkout form of a blob's bytes, encodings aside.
-    fn bytes_to_worktree(
-        &mut self,
-        path: &RepoPath,
-        blob: Vec<u8>,
-    ) -> Result<Vec<u8>, ConvertError> {
+    /// The checkout form of a blob's bytes, line ends only.
+    fn with_line_ends(&mut self, path: &RepoPath, blob: Vec<u8>) -> Result<Vec<u8>, ConvertError> {
         if self.shared.is_identity() {
             return Ok(blob);
         }
@@ -248,7 +303,7 @@ impl Converter {
     }
 
     /// The clean form of a checkout's bytes.
-    pub(crate) fn to_git(
+    pub(crate) fn clean_form(
         &mut self,
         path: &RepoPath,
         bytes: Vec<u8>,
@@ -256,14 +311,8 @@ impl Converter {
         if self.shared.is_identity() {
             return Ok(bytes);
         }
-        if self.has_encoding(path)? {
-            let mut option = OsString::from("--path=");
-            option.push(std::ffi::OsStr::from_bytes(path.as_bytes()));
-            let args = vec!["hash-object".into(), "-w".into(), option, "--stdin".into()];
-            let answer = self.shared.run_git(args, Input::Bytes(bytes))?;
-            let id = ObjectId::from_hex(answer.trim()).map_err(|error| content(path, &error))?;
-            let args = vec!["cat-file".into(), "blob".into(), id.to_string().into()];
-            return self.shared.run_git(args, Input::Nothing);
+        if self.needs_git(path)? {
+            return self.shared.helper()?.clean(path, bytes);
         }
         let attributes = &mut self.attributes;
         let pinned = self.shared.pinned.clone();
@@ -294,19 +343,25 @@ impl Converter {
         })
     }
 
-    fn has_encoding(&mut self, path: &RepoPath) -> Result<bool, ConvertError> {
+    fn needs_git(&mut self, path: &RepoPath) -> Result<bool, ConvertError> {
         let Some(stack) = &mut self.attributes else {
             return Ok(false);
         };
-        let mut outcome = stack.selected_attribute_matches(["working-tree-encoding"]);
+        let mut outcome = stack.selected_attribute_matches(["working-tree-encoding", "ident"]);
         let odb = self.shared.pinned.objects().handle();
         stack
             .at_entry(path.as_bytes().as_bstr(), Some(Mode::FILE), &odb)
             .map_err(|error| content(path, &error))?
             .matching_attributes(&mut outcome);
-        let found = outcome
-            .iter_selected()
-            .any(|found| matches!(found.assignment.state, gix::attrs::StateRef::Value(_)));
+        // `working-tree-encoding` counts with a value, `ident` when it is set.
+        let found = outcome.iter_selected().any(|found| {
+            let is_ident = found.assignment.name.as_str() == "ident";
+            match found.assignment.state {
+                gix::attrs::StateRef::Value(_) => !is_ident,
+                gix::attrs::StateRef::Set => is_ident,
+                _ => false,
+            }
+        });
         Ok(found)
     }
 }

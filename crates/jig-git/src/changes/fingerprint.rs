@@ -37,7 +37,7 @@ impl PinnedHashes {
         if let Some(hash) = known.get(&at) {
             return Ok(Some(*hash));
         }
-        let bytes = converter.to_worktree(&entry.path, &entry.id)?;
+        let bytes = converter.checkout_form(&entry.path, &entry.id)?;
         let hash = *blake3::hash(&bytes).as_bytes();
         known.insert(at, hash);
         Ok(Some(hash))

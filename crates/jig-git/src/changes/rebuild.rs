@@ -21,9 +21,6 @@ use super::store::clone_or_copy;
 use crate::beneath;
 use crate::removal::remove_at;
 
-/// The name a thing has until it is complete.
-const TEMPORARY: &[u8] = b".jig-restoring";
-
 pub(crate) struct Round<'a> {
     guard: &'a TreeGuard,
     to: &'a Capture,
@@ -185,11 +182,10 @@ impl<'a> Round<'a> {
             }
             EntryKind::Link => {
                 let target = entry.target.as_deref().unwrap_or_default();
-                remove_at(parent.as_fd(), TEMPORARY)?;
-                symlinkat(target, &parent, TEMPORARY)?;
-                let flags = AtFlags::SYMLINK_NOFOLLOW;
-                own(&parent, TEMPORARY, entry, flags)?;
-                renameat(&parent, TEMPORARY, &parent, name)
+                let temporary = Temporary::in_directory(&parent)?;
+                symlinkat(target, &parent, temporary.name())?;
+                own(&parent, temporary.name(), entry, AtFlags::SYMLINK_NOFOLLOW)?;
+                temporary.rename_to(name)
             }
             EntryKind::Fifo | EntryKind::Socket => {
                 let kind = if entry.kind == EntryKind::Fifo {
@@ -227,12 +223,17 @@ impl<'a> Round<'a> {
 
     /// Writes the file under a temporary name, then gives it its own.
     fn write(&self, parent: &OwnedFd, name: &[u8], entry: &Entry) -> rustix::io::Result<()> {
-        remove_at(parent.as_fd(), TEMPORARY)?;
+        let temporary = Temporary::in_directory(parent)?;
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(openat(parent, TEMPORARY, flags, Mode::RUSR | Mode::WUSR)?);
+        let mut file = File::from(openat(
+            parent,
+            temporary.name(),
+            flags,
+            Mode::RUSR | Mode::WUSR,
+        )?);
         self.fill(&mut file, entry)?;
-        own(parent, TEMPORARY, entry, AtFlags::SYMLINK_NOFOLLOW)?;
+        own(parent, temporary.name(), entry, AtFlags::SYMLINK_NOFOLLOW)?;
         fchmod(&file, Mode::from_raw_mode(raw(entry.mode)))?;
         let modified = entry.stat.modified;
         let times = Timestamps {
@@ -246,7 +247,7 @@ impl<'a> Round<'a> {
             },
         };
         futimens(&file, &times)?;
-        renameat(parent, TEMPORARY, parent, name)
+        temporary.rename_to(name)
     }
 
     fn fill(&self, file: &mut File, entry: &Entry) -> rustix::io::Result<()> {
@@ -266,7 +267,7 @@ impl<'a> Round<'a> {
                 let pin = self.guard.pinned().get(&entry.path).ok_or(Errno::IO)?;
                 let mut converter = self.guard.conversions().converter();
                 let bytes = converter
-                    .to_worktree(&entry.path, &pin.id)
+                    .checkout_form(&entry.path, &pin.id)
                     .map_err(|_| Errno::IO)?;
                 file.write_all(&bytes).map_err(|error| errno(&error))
             }
@@ -297,10 +298,17 @@ impl<'a> Round<'a> {
             self.open_parents(other);
             self.make_parents(other)?;
             let (to_parent, to_name) = beneath::parent(self.guard.root(), other.as_bytes())?;
-            remove_at(to_parent.as_fd(), TEMPORARY)?;
-            linkat(&parent, name, &to_parent, TEMPORARY, AtFlags::empty())?;
+            let temporary = Temporary::in_directory(&to_parent)?;
+            linkat(
+                &parent,
+                name,
+                &to_parent,
+                temporary.name(),
+                AtFlags::empty(),
+            )?;
+            // Renaming one name of a file to another of its names does nothing.
             remove_at(to_parent.as_fd(), to_name)?;
-            renameat(&to_parent, TEMPORARY, &to_parent, to_name)?;
+            temporary.rename_to(to_name)?;
             finished.insert(other.clone());
         }
         Ok(())
@@ -341,13 +349,54 @@ impl<'a> Round<'a> {
     }
 }
 
-#[expect(clippy::unnecessary_cast, reason = "16 bits on some platforms")]
-const fn raw(mode: u32) -> rustix::fs::RawMode {
-    mode as rustix::fs::RawMode
+/// The name a thing has until it is complete; what is left under it is removed.
+struct Temporary<'a> {
+    directory: &'a OwnedFd,
+    name: String,
+}
+
+impl<'a> Temporary<'a> {
+    /// A name that nothing in the directory has.
+    fn in_directory(directory: &'a OwnedFd) -> rustix::io::Result<Self> {
+        for n in 0..1_000 {
+            let name = format!(".jig-restoring-{n}");
+            match rustix::fs::statat(directory, name.as_str(), AtFlags::SYMLINK_NOFOLLOW) {
+                Err(Errno::NOENT) => return Ok(Self { directory, name }),
+                Ok(_) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Errno::EXIST)
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn rename_to(self, name: &[u8]) -> rustix::io::Result<()> {
+        renameat(self.directory, self.name.as_str(), self.directory, name)
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        // After the rename there is nothing to remove.
+        let _ = unlinkat(self.directory, self.name.as_str(), AtFlags::empty());
+    }
+}
+
+/// Permission bits as the system takes them: 16 bits wide on some platforms.
+fn raw(mode: u32) -> rustix::fs::RawMode {
+    rustix::fs::RawMode::try_from(mode & 0o7777).unwrap_or(0)
 }
 
 /// Gives the entry its owner where it differs.
-fn own(parent: &OwnedFd, name: &[u8], entry: &Entry, flags: AtFlags) -> rustix::io::Result<()> {
+fn own(
+    parent: &OwnedFd,
+    name: impl rustix::path::Arg + Copy,
+    entry: &Entry,
+    flags: AtFlags,
+) -> rustix::io::Result<()> {
     let stat = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
     if stat.st_uid == entry.stat.user && stat.st_gid == entry.stat.group {
         return Ok(());

@@ -246,11 +246,11 @@ impl Shared<'_> {
         Some(Entry {
             path,
             kind,
-            mode: u32::from(stat.st_mode) & 0o7777,
+            mode: narrow(stat.st_mode) & 0o7777,
             links: if kind == EntryKind::Directory {
                 1
             } else {
-                u64::from(stat.st_nlink)
+                wide(stat.st_nlink)
             },
             target,
             racy: record.changed >= self.racy_since,
@@ -261,27 +261,39 @@ impl Shared<'_> {
 }
 
 /// Keeps of a stat what identifies an entry.
-#[expect(
-    clippy::useless_conversion,
-    clippy::unnecessary_fallible_conversions,
-    reason = "the fields' types differ between platforms"
-)]
 pub(crate) fn record(stat: &rustix::fs::Stat) -> Stat {
     Stat {
-        device: u64::try_from(stat.st_dev).unwrap_or(u64::MAX),
-        inode: u64::from(stat.st_ino),
-        size: u64::try_from(stat.st_size).unwrap_or(0),
+        device: number(stat.st_dev),
+        inode: wide(stat.st_ino),
+        size: number(stat.st_size),
         modified: FileTime {
             seconds: stat.st_mtime,
-            nanos: u32::try_from(stat.st_mtime_nsec).unwrap_or(0),
+            nanos: nanos(stat.st_mtime_nsec),
         },
         changed: FileTime {
             seconds: stat.st_ctime,
-            nanos: u32::try_from(stat.st_ctime_nsec).unwrap_or(0),
+            nanos: nanos(stat.st_ctime_nsec),
         },
         user: stat.st_uid,
         group: stat.st_gid,
     }
+}
+
+/// Some fields of a stat have other widths on other platforms.
+fn wide(value: impl Into<u64>) -> u64 {
+    value.into()
+}
+
+fn number(value: impl TryInto<u64>) -> u64 {
+    value.try_into().unwrap_or(u64::MAX)
+}
+
+fn nanos(value: impl TryInto<u32>) -> u32 {
+    value.try_into().unwrap_or(0)
+}
+
+fn narrow(value: impl Into<u32>) -> u32 {
+    value.into()
 }
 
 fn unreadable(path: RepoPath) -> Entry {

@@ -25,7 +25,6 @@ pub(crate) struct Fixture {
 pub(crate) struct Attempt {
     pub(crate) repo: AttemptRepo,
     pub(crate) guard: TreeGuard,
-    pub(crate) plan: AttemptPlan,
 }
 
 pub(crate) fn path_env() -> OsString {
@@ -167,7 +166,7 @@ impl Fixture {
             .await
             .unwrap();
         let guard = repo.guard(options).unwrap();
-        Attempt { repo, guard, plan }
+        Attempt { repo, guard }
     }
 }
 
