@@ -30,7 +30,7 @@ async fn seen_and_put_back(
     for owner in [Owner::Attempt, Owner::Lender] {
         attempt
             .guard
-            .put_back_metadata(&before, &after, owner)
+            .put_back_metadata(&before, &after, owner, &std::collections::BTreeSet::new())
             .await
             .unwrap();
     }
@@ -256,4 +256,41 @@ async fn an_index_written_anew_has_no_flags_and_knows_clean_files() {
         "H a.txt\nH b.txt"
     );
     git_in(attempt.tree(), &["fsck"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_stays_is_not_put_back() {
+    let fixture = Fixture::new();
+    let lender = fixture.lender(&[("a.txt", "one\n")]);
+    let attempt = fixture.attempt(&lender, 1, GuardOptions::default()).await;
+    let branch = attempt.repo.branch().unwrap().to_owned();
+    let (before, after, _) = attempt
+        .around(|tree| {
+            git_in(
+                tree,
+                &[
+                    "commit",
+                    "--quiet",
+                    "--allow-empty",
+                    "-m",
+                    "by a code phase",
+                ],
+            );
+            git_in(tree, &["config", "core.hooksPath", ".husky/_"]);
+            git_in(tree, &["tag", "stray"]);
+        })
+        .await;
+    let stays = std::collections::BTreeSet::from([PathBuf::from(&branch)]);
+    attempt
+        .guard
+        .put_back_metadata(&before, &after, Owner::Attempt, &stays)
+        .await
+        .unwrap();
+    let again = attempt.guard.capture(Some(&after)).await.unwrap();
+    let left = attempt.guard.compare(&before, &again).metadata;
+    let names: Vec<_> = left
+        .iter()
+        .map(|change| change.name.display().to_string())
+        .collect();
+    assert_eq!(names, [branch]);
 }

@@ -149,7 +149,7 @@ async fn an_attempt_full_of_programs_is_seen_without_running_one() {
     ] {
         attempt
             .guard
-            .put_back_metadata(&before, &after, owner)
+            .put_back_metadata(&before, &after, owner, &std::collections::BTreeSet::new())
             .await
             .unwrap();
     }
