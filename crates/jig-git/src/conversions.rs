@@ -169,7 +169,7 @@ struct Helper<'a> {
 impl Helper<'_> {
     fn make(&self) -> Result<(), ConvertError> {
         crate::removal::remove_tree(&self.directory)
-            .map_err(|source| self.io(&self.directory, source))?;
+            .map_err(|source| self.io(&self.directory, source.into()))?;
         for directory in ["objects/info", "objects/pack", "refs/heads", "work"] {
             let path = self.directory.join(directory);
             std::fs::create_dir_all(&path).map_err(|source| self.io(&path, source))?;
