@@ -174,6 +174,11 @@ impl Invocation {
         self
     }
 
+    pub(crate) fn directory(mut self, directory: &Path) -> Self {
+        self.directory = Some(directory.to_owned());
+        self
+    }
+
     pub(crate) fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.env.push((name.into(), value.into()));
         self
