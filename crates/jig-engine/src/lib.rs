@@ -10,7 +10,7 @@
 //! (one entry of a phase, from its first event to its one record),
 //! `agent_phase` and `code_phase`. What decides is pure and lies apart from
 //! what does: `fields`, `repair`, `acceptance`, `budget`, `summary`,
-//! [`redact`], [`boundary::judge`] and the prompts are functions of their
+//! [`redact`], [`mod@boundary::judge`] and the prompts are functions of their
 //! arguments. What is on disk around an attempt is in [`host`].
 
 #![warn(missing_docs)]

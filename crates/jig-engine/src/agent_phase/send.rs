@@ -151,6 +151,7 @@ impl Attempt<'_> {
         prompt: &str,
     ) -> Result<SendReport, Ending> {
         self.reach(Step::Send)?;
+        self.check_login(ladder)?;
         let prompt = self.remind(ladder, prompt)?;
         let request = self.request(ladder, prompt)?;
         self.trace.flush().await;
@@ -212,6 +213,27 @@ impl Attempt<'_> {
             }),
         );
         Ok(format!("{reminder}{prompt}"))
+    }
+
+    /// A login that runs out before the phase's time does would fail in the
+    /// middle of the work: nothing is sent with it.
+    fn check_login(&self, ladder: &Ladder<'_>) -> Result<(), Ending> {
+        let Some(expires) = self.prepared.homes.login_expires_at(ladder.owner) else {
+            return Ok(());
+        };
+        let left = ladder.deadline.remaining().unwrap_or_default();
+        if expires > self.engine.host.clock.now().saturating_add(left) {
+            return Ok(());
+        }
+        Err(Ending::failed(
+            Cause::Auth,
+            format!(
+                "the login of role {} runs out at {expires}, before the time of phase {} does; \
+                 log in again, use a long-lived token, or name an API key in `env`",
+                ladder.owner,
+                ladder.name()
+            ),
+        ))
     }
 
     fn request(&self, ladder: &Ladder<'_>, prompt: String) -> Result<SendRequest, Ending> {

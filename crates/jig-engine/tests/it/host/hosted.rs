@@ -11,7 +11,11 @@ use jig_protocol::definition::RuntimeName;
 use jig_protocol::ids::{AttemptId, JobId, RunId};
 use jig_protocol::lifecycle::attempt::AttemptState;
 use jig_protocol::outcome::{AttemptEnd, Cause, PublishMarker};
-use jig_runtime::AgentRuntime;
+use jig_protocol::time::{Clock, Timestamp};
+use jig_runtime::{
+    AgentRuntime, BoxFuture, Capabilities, OperatorHome, ProbeError, Seed, SeedError, SendControl,
+    SendReport, SendRequest, Session,
+};
 use jig_runtime_scripted::{Script, ScriptedRuntime};
 use jig_testkit::processes::{assert_none_marked, unique_marker};
 
@@ -27,7 +31,7 @@ phases:
     kind: agent
     owner: builder
     gates: [{name: diff_matches_claims}]
-  - {name: check, kind: code, command: 'mkdir -p target; echo o > target/o; test -s src/a.rs'}
+  - {name: check, kind: code, command: 'mkdir -p target && echo o > target/o && test -s src/a.rs'}
 build_outputs: ['target/**']
 acceptance: [all_phases_passed]
 ";
@@ -60,8 +64,16 @@ async fn try_run(
     options: Options,
 ) -> Result<HostedOutcome, HostedError> {
     let script = Script::parse(script).unwrap_or_else(|error| panic!("{error}"));
-    let runtime: Arc<dyn AgentRuntime> =
-        Arc::new(ScriptedRuntime::new(jig_testkit::host(), script));
+    let runtime = Arc::new(ScriptedRuntime::new(jig_testkit::host(), script));
+    run_with(fixture, snapshot, runtime, options).await
+}
+
+async fn run_with(
+    fixture: &Fixture,
+    snapshot: &str,
+    runtime: Arc<dyn AgentRuntime>,
+    options: Options,
+) -> Result<HostedOutcome, HostedError> {
     let engine = Engine::new(EngineConfig::new(
         BTreeMap::from([(RuntimeName::new(RuntimeName::SCRIPTED), runtime)]),
         fixture.config.clone(),
@@ -428,5 +440,75 @@ async fn secrets_are_nowhere_in_what_stays() {
                 assert!(!text.contains(encoded), "{}: {text}", path.display());
             }
         }
+    }
+}
+
+/// A scripted agent with a login that runs out.
+#[derive(Debug)]
+struct Expiring {
+    inner: ScriptedRuntime,
+    expires_at: Timestamp,
+}
+
+impl AgentRuntime for Expiring {
+    fn name(&self) -> RuntimeName {
+        self.inner.name()
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Result<Capabilities, ProbeError>> {
+        self.inner.probe()
+    }
+
+    fn seed<'a>(&'a self, _: &'a OperatorHome) -> BoxFuture<'a, Result<Seed, SeedError>> {
+        Box::pin(async {
+            Ok(Seed {
+                files: vec![(".agent/token".into(), b"s3cret-login".to_vec())],
+                dirs: Vec::new(),
+                expires_at: Some(self.expires_at),
+            })
+        })
+    }
+
+    fn send<'a>(
+        &'a self,
+        session: &'a mut Session,
+        request: SendRequest,
+        control: SendControl,
+    ) -> BoxFuture<'a, SendReport> {
+        self.inner.send(session, request, control)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_is_there_during_a_send_alone_and_never_used_when_it_runs_out() {
+    let minutes = |minutes: u64| std::time::Duration::from_secs(minutes * 60);
+    for (left, works) in [(minutes(600), true), (minutes(5), false)] {
+        let fixture = fixture();
+        // The phase may take half an hour.
+        let steps = GOOD.replace("write:", "run: 'grep -qx s3cret-login ~/.agent/token'\n      run_must_succeed: true\n      write:");
+        let script = Script::parse(&script(&steps)).unwrap_or_else(|error| panic!("{error}"));
+        let runtime = Arc::new(Expiring {
+            inner: ScriptedRuntime::new(jig_testkit::host(), script),
+            expires_at: fixture.config.clock.now().saturating_add(left),
+        });
+        let seen = BUILD.replace(
+            "command: '",
+            "command: 'test ! -e ../roles/builder/home/.agent/token && ",
+        );
+        let outcome = run_with(&fixture, &seen, runtime, Options::default())
+            .await
+            .unwrap();
+        if works {
+            assert_eq!(
+                outcome.state,
+                AttemptState::AcceptedUnpublished,
+                "{outcome:#?}"
+            );
+        } else {
+            assert_eq!(outcome.cause, Some(Cause::Auth), "{outcome:#?}");
+            assert_eq!(outcome.result.spend.sends, 0);
+            assert!(outcome.error.clone().unwrap().contains("log in again"));
+        }
+        assert_clean(&outcome);
     }
 }
