@@ -61,7 +61,10 @@ impl Env {
     /// A repository with the given files committed on `main`.
     pub(crate) fn repo(&self, name: &str, files: &[(&str, &str)]) -> PathBuf {
         let path = self.path(name);
-        self.git(self.dir.path(), &["init", "-q", "-b", "main", path.to_str().unwrap()]);
+        self.git(
+            self.dir.path(),
+            &["init", "-q", "-b", "main", path.to_str().unwrap()],
+        );
         for (file, content) in files {
             self.file(&format!("{name}/{file}"), content);
         }
@@ -79,17 +82,28 @@ impl Env {
             .env("PATH", &self.vars[&OsString::from("PATH")])
             .env("HOME", self.path("home"))
             .env("GIT_CONFIG_NOSYSTEM", "1")
-            .env("GIT_AUTHOR_NAME", "Op").env("GIT_AUTHOR_EMAIL", "op@example.invalid")
-            .env("GIT_COMMITTER_NAME", "Op").env("GIT_COMMITTER_EMAIL", "op@example.invalid")
+            .env("GIT_AUTHOR_NAME", "Op")
+            .env("GIT_AUTHOR_EMAIL", "op@example.invalid")
+            .env("GIT_COMMITTER_NAME", "Op")
+            .env("GIT_COMMITTER_EMAIL", "op@example.invalid")
             .output()
             .unwrap();
-        assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "git {args:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8(output.stdout).unwrap()
     }
 
     fn command(&self, cwd: &Path, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_jig"));
-        command.args(args).current_dir(cwd).env_clear().envs(&self.vars).stdin(Stdio::null());
+        command
+            .args(args)
+            .current_dir(cwd)
+            .env_clear()
+            .envs(&self.vars)
+            .stdin(Stdio::null());
         command
     }
 
@@ -101,7 +115,11 @@ impl Env {
 
     /// Starts `jig` with both streams captured.
     pub(crate) fn start(&self, cwd: &Path, args: &[&str]) -> Child {
-        self.command(cwd, args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        self.command(cwd, args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
     }
 }
 
@@ -113,7 +131,9 @@ pub(crate) fn finish(child: Child) -> Done {
     let output: Output = match receiver.recv_timeout(BOUND) {
         Ok(output) => output.unwrap(),
         Err(_) => {
-            let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).status();
+            let _ = Command::new("kill")
+                .args(["-KILL", &pid.to_string()])
+                .status();
             panic!("jig (pid {pid}) did not end within {BOUND:?}");
         }
     };
@@ -130,16 +150,26 @@ impl Done {
     /// The one line of `--json`, parsed; fails unless it is exactly one line.
     pub(crate) fn json(&self) -> Value {
         let mut lines = self.stdout.lines();
-        let line = lines.next().unwrap_or_else(|| panic!("stdout is empty; stderr: {}", self.stderr));
-        assert_eq!(lines.next(), None, "more than one line on stdout: {}", self.stdout);
+        let line = lines
+            .next()
+            .unwrap_or_else(|| panic!("stdout is empty; stderr: {}", self.stderr));
+        assert_eq!(
+            lines.next(),
+            None,
+            "more than one line on stdout: {}",
+            self.stdout
+        );
         serde_json::from_str(line).unwrap()
     }
 
     #[track_caller]
     pub(crate) fn expect(&self, code: i32) -> &Self {
         assert_eq!(
-            self.code, Some(code),
-            "exit code; stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr
+            self.code,
+            Some(code),
+            "exit code; stdout:\n{}\nstderr:\n{}",
+            self.stdout,
+            self.stderr
         );
         self
     }
@@ -170,10 +200,25 @@ pub(crate) fn processes_with(marker: &str) -> Vec<String> {
         let dir = entry.path();
         let read = |name: &str| std::fs::read(dir.join(name)).unwrap_or_default();
         let cwd = std::fs::read_link(dir.join("cwd")).unwrap_or_default();
-        let hay = [read("cmdline"), read("environ"), cwd.into_os_string().into_encoded_bytes()].concat();
-        let zombie = String::from_utf8_lossy(&read("stat")).rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'));
-        if !zombie && hay.windows(marker.len()).any(|window| window == marker.as_bytes()) {
-            found.push(format!("{pid}: {}", String::from_utf8_lossy(&read("cmdline")).replace('\0', " ")));
+        let hay = [
+            read("cmdline"),
+            read("environ"),
+            cwd.into_os_string().into_encoded_bytes(),
+        ]
+        .concat();
+        let zombie = String::from_utf8_lossy(&read("stat"))
+            .rsplit(')')
+            .next()
+            .is_some_and(|rest| rest.trim_start().starts_with('Z'));
+        if !zombie
+            && hay
+                .windows(marker.len())
+                .any(|window| window == marker.as_bytes())
+        {
+            found.push(format!(
+                "{pid}: {}",
+                String::from_utf8_lossy(&read("cmdline")).replace('\0', " ")
+            ));
         }
     }
     found
