@@ -294,6 +294,7 @@ impl Attempt<'_> {
     async fn go(&mut self, request: &Request) -> Result<(), Ending> {
         self.start(request).await?;
         self.run_chain().await?;
+        self.check_clocks("before acceptance")?;
         self.final_check().await
     }
 

@@ -23,7 +23,7 @@ impl Attempt<'_> {
         let definition = Arc::clone(&self.definition);
         let mut previous: Handed = None;
         for (index, phase) in definition.phases.iter().enumerate() {
-            self.check_clocks(phase)?;
+            self.check_clocks(&format!("before phase {}", phase.name))?;
             if self.guard_holds(phase) {
                 let run = self.run_with_edge(index, phase, previous.clone()).await?;
                 previous = run.envelope.or(previous);
@@ -199,7 +199,7 @@ impl Attempt<'_> {
         phase: &Phase,
         handed: Handed,
     ) -> Result<PhaseRun, Ending> {
-        self.check_clocks(phase)?;
+        self.check_clocks(&format!("before phase {}", phase.name))?;
         let run = if phase.is_agent() {
             self.run_agent_phase(index, handed).await?
         } else {
@@ -244,13 +244,10 @@ impl Attempt<'_> {
     }
 
     /// Ends the attempt when a clock or a person asks for it.
-    fn check_clocks(&self, phase: &Phase) -> Result<(), Ending> {
+    pub(crate) fn check_clocks(&self, when: &str) -> Result<(), Ending> {
         match self.deadline.reached() {
             None => Ok(()),
-            Some(reason) => Err(Ending::stopped(
-                reason,
-                &format!("before phase {}", phase.name),
-            )),
+            Some(reason) => Err(Ending::stopped(reason, when)),
         }
     }
 }

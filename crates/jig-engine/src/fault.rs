@@ -36,6 +36,8 @@ pub enum Step {
     Checkpoint,
     /// What was committed is compared with what was judged.
     FinalCheck,
+    /// What was accepted is delivered.
+    Deliver,
 }
 
 impl fmt::Display for Step {

@@ -19,11 +19,13 @@ use jig_protocol::{limits, text};
 use crate::acceptance;
 use crate::attempt::{AttemptOutcome, EngineConfig, Ran};
 use crate::ending::{Ending, chain_text};
+use crate::fault::Step;
 use crate::host::{self, DeliverError, Delivery, HostConfig, PreparedAttempt};
 use crate::redact::Redactor;
 use crate::start::no_sandbox;
 use crate::summary;
 use crate::trace::{Emitter, EventSink};
+use crate::unwind::caught;
 
 /// Everything that is decided about an ended attempt.
 struct Verdict {
@@ -153,13 +155,22 @@ async fn deliver(
     };
     let unwinding = Deadline::new(Arc::clone(&config.host.clock))
         .and_within(limits::UNWIND_TIMEOUT, StopReason::Unwinding);
-    let delivering = host::deliver(&config.host, prepared, boundary, trace.redactor(), title);
-    let ending = match unwinding.bound(delivering).await {
-        Ok(Ok(delivery)) => return (verdict, delivery),
-        Ok(Err(error @ (DeliverError::Tampered | DeliverError::Differs { .. }))) => {
+    let delivering = caught(async {
+        config.faults.reach(Step::Deliver).map_err(Ending::from)?;
+        let delivered = host::deliver(&config.host, prepared, boundary, trace.redactor(), title);
+        Ok::<_, Ending>(delivered.await)
+    });
+    let delivered = unwinding
+        .bound(delivering)
+        .await
+        .map(|caught| caught.unwrap_or_else(|panic| Err(Ending::infrastructure(panic))));
+    let ending = match delivered {
+        Ok(Err(ending)) => ending,
+        Ok(Ok(Ok(delivery))) => return (verdict, delivery),
+        Ok(Ok(Err(error @ (DeliverError::Tampered | DeliverError::Differs { .. })))) => {
             Ending::breach(chain_text(&error))
         }
-        Ok(Err(error)) => Ending::broken(&error),
+        Ok(Ok(Err(error))) => Ending::broken(&error),
         Err(reason) => Ending::infrastructure(format!("the result was not delivered: {reason}")),
     };
     (ended(ending), Delivery::none())

@@ -32,7 +32,11 @@ impl Attempt<'_> {
         if phase.gates.is_empty() {
             return Ok(Vec::new());
         }
-        let env = self.command_env(phase).await?;
+        let env = if phase.gates.iter().any(|gate| gate.command.is_some()) {
+            self.command_env(phase).await?
+        } else {
+            Environment::empty()
+        };
         let mut reports: Vec<GateReport> = Vec::new();
         for (position, gate) in phase.gates.iter().enumerate() {
             self.reach(Step::Gate)?;
@@ -173,11 +177,11 @@ impl Attempt<'_> {
 
     /// The environment of the phase's commands.
     pub(crate) async fn command_env(&mut self, phase: &Phase) -> Result<Environment, Ending> {
-        let unwinding = self.unwinding();
-        let head_sha = unwinding
+        let deadline = self.deadline.clone();
+        let head_sha = deadline
             .bound(self.boundary()?.head_sha())
             .await
-            .map_err(|reason| Ending::infrastructure(format!("no JIG_HEAD_SHA: {reason}")))?
+            .map_err(|reason| Ending::stopped(reason, "while JIG_HEAD_SHA was made"))?
             .map_err(|error| Ending::broken(&error))?;
         let vars = CommandVars {
             base_sha: self.prepared.base_sha(),

@@ -28,8 +28,8 @@ impl Attempt<'_> {
         let mut send = std::pin::pin!(send);
         let mut open = true;
         let report = loop {
+            // Neither side may starve the other: the send holds the clocks.
             tokio::select! {
-                biased;
                 said = inbox.recv(), if open => match said {
                     Some(said) => relay.pass(said),
                     None => open = false,

@@ -1,6 +1,15 @@
 //! Whole attempts: a definition, a real repository, a scripted agent.
 
+mod bounds;
+mod cancellation;
+mod clocks;
+mod containment;
 mod edges;
+mod failures;
+mod faults;
+mod gaps;
 mod gates;
+mod records;
 mod reports;
+mod secrets;
 mod world;

@@ -45,7 +45,6 @@ pub(crate) struct World {
 /// What one send was asked.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
-    pub(crate) role: String,
     pub(crate) prompt: String,
     pub(crate) session: String,
     pub(crate) sends_before: u32,
@@ -108,7 +107,6 @@ impl AgentRuntime for Recorded {
         control: SendControl,
     ) -> BoxFuture<'a, SendReport> {
         self.calls.lock().unwrap().push(Call {
-            role: request.role.clone(),
             prompt: request.prompt.clone(),
             session: session.key.clone(),
             sends_before: session.sends,
@@ -187,7 +185,7 @@ impl World {
             self.host_config(),
             Arc::new(|| u64::MAX / 3),
         );
-        config.wait_scale = 0.01;
+        config.wait_scale = 0.0;
         if let Some(max) = self.max_sends {
             config.max_sends = max;
         }
@@ -380,3 +378,99 @@ pub(crate) const DEV: &str = "
 roster:
   dev: {model: m, system_prompt: be good, user_prompt: \"Task: {{prompt}}\", writes: [\"src/**\"]}
 ";
+
+/// A runtime without a process: a function of the number of the send, from 0,
+/// and of what it was asked.
+pub(crate) struct Fake<F> {
+    pub(crate) can_resume: bool,
+    pub(crate) plays: F,
+    sent: Mutex<usize>,
+}
+
+impl<F> std::fmt::Debug for Fake<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Fake")
+    }
+}
+
+impl<F: Fn(usize, &SendRequest) -> SendReport + Send + Sync> Fake<F> {
+    pub(crate) fn new(plays: F) -> Self {
+        Self {
+            can_resume: true,
+            plays,
+            sent: Mutex::new(0),
+        }
+    }
+}
+
+impl<F: Fn(usize, &SendRequest) -> SendReport + Send + Sync> AgentRuntime for Fake<F> {
+    fn name(&self) -> RuntimeName {
+        RuntimeName::new(RuntimeName::SCRIPTED)
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Result<Capabilities, ProbeError>> {
+        Box::pin(async {
+            Ok(Capabilities {
+                name: self.name(),
+                version: "1".into(),
+                can_resume: self.can_resume,
+                reports_cost: true,
+                supports_tools: false,
+                supports_budget: false,
+                supports_effort: false,
+                supports_structured: false,
+                warnings: vec![],
+            })
+        })
+    }
+
+    fn seed<'a>(&'a self, _: &'a OperatorHome) -> BoxFuture<'a, Result<Seed, SeedError>> {
+        Box::pin(async { Ok(Seed::default()) })
+    }
+
+    fn send<'a>(
+        &'a self,
+        session: &'a mut Session,
+        request: SendRequest,
+        _: SendControl,
+    ) -> BoxFuture<'a, SendReport> {
+        let number = {
+            let mut sent = self.sent.lock().unwrap();
+            *sent += 1;
+            *sent - 1
+        };
+        session.sends += 1;
+        Box::pin(async move { (self.plays)(number, &request) })
+    }
+}
+
+/// A send that was answered and cost something.
+pub(crate) fn answered(text: &str, cost: f64) -> SendReport {
+    SendReport {
+        end: jig_runtime::SendEnd::Answered { text: text.into() },
+        usage: Some(jig_runtime::Usage {
+            input_tokens: 1,
+            output_tokens: 2,
+            cost_usd: Some(cost),
+            context_tokens: 10,
+        }),
+        leftovers: vec![],
+        survivors: vec![],
+        not_removed: vec![],
+    }
+}
+
+/// A send that failed without figures.
+pub(crate) fn failed(class: jig_protocol::outcome::FailureClass) -> SendReport {
+    SendReport {
+        end: jig_runtime::SendEnd::Failed {
+            class,
+            message: format!("it was {}", class.as_str()),
+            hint: Some("the hint".into()),
+            retry_after: None,
+            exit_code: Some(1),
+        },
+        usage: None,
+        ..answered("", 0.0)
+    }
+}
