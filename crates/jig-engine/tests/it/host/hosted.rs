@@ -11,7 +11,7 @@ use jig_protocol::definition::RuntimeName;
 use jig_protocol::ids::{AttemptId, JobId, RunId};
 use jig_protocol::lifecycle::attempt::AttemptState;
 use jig_protocol::outcome::{AttemptEnd, Cause, PublishMarker};
-use jig_protocol::time::{Clock, Timestamp};
+use jig_protocol::time::Timestamp;
 use jig_runtime::{
     AgentRuntime, BoxFuture, Capabilities, OperatorHome, ProbeError, Seed, SeedError, SendControl,
     SendReport, SendRequest, Session,
