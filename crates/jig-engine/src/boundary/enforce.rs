@@ -151,7 +151,8 @@ impl Boundary {
 
     /// What was committed must be what was judged: every path that the new
     /// commits changed holds what the tree holds, and no commit on the way there
-    /// changed what may not be written.
+    /// changed what may not be written. Work that was in the tree when the entry
+    /// began was judged when it was done, and may be committed by anyone.
     pub(super) async fn judge_commits(
         &mut self,
         before: &Before,
@@ -185,17 +186,23 @@ impl Boundary {
                 .map(|path| self.committed(path))
                 .collect();
             let found = judge(&differences, &[], rules).breached;
-            verdict
-                .breaches
-                .extend(
-                    found
-                        .into_iter()
-                        .filter(|path| !undone.contains(path))
-                        .map(|path| Breach {
-                            path,
-                            outcome: format!("in commit {commit}, which is taken back"),
-                        }),
-                );
+            if found.is_empty() {
+                continue;
+            }
+            let check = self
+                .repo
+                .check_commit(&self.guard, &before.capture, commit)
+                .await?;
+            let unjudged: BTreeSet<RepoPath> = check.differing.into_iter().collect();
+            verdict.breaches.extend(
+                found
+                    .into_iter()
+                    .filter(|path| unjudged.contains(path) && !undone.contains(path))
+                    .map(|path| Breach {
+                        path,
+                        outcome: format!("in commit {commit}, which is taken back"),
+                    }),
+            );
         }
         Ok(())
     }
