@@ -5,6 +5,7 @@ mod cancellation;
 mod clocks;
 mod containment;
 mod edges;
+mod embedding;
 mod failures;
 mod faults;
 mod gaps;
