@@ -1,3 +1,6 @@
 //! `jig` as a user runs it: the real binary, real repositories, a real store.
 
+mod demo;
 mod env;
+mod stock;
+mod support;
