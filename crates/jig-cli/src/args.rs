@@ -15,7 +15,7 @@ Exit codes:
   130  a second Ctrl-C while unwinding";
 
 /// Runs repeatable, phased coding-agent workflows against Git repositories, and
-/// makes \"done\" a property of the work.
+/// makes "done" a property of the work.
 #[derive(Debug, Parser)]
 #[command(name = "jig", version = crate::version::SHORT, disable_help_subcommand = true)]
 #[command(after_help = format!("Example:\n  jig demo\n\n{EXIT_CODES}"))]
@@ -60,13 +60,13 @@ One positional is the PROMPT; with --prompt-file it is the REPO.
     #[command(after_help = format!("Example:\n  jig demo\n\n{EXIT_CODES}"))]
     Demo(DemoArgs),
     /// Check, explain and describe definitions
-    #[command(subcommand)]
+    #[command(subcommand, after_help = format!("Example:\n  jig def validate factory.yaml\n\n{EXIT_CODES}"))]
     Def(DefCommand),
     /// The evidence of one attempt
-    #[command(subcommand)]
+    #[command(subcommand, after_help = format!("Example:\n  jig attempt show latest\n\n{EXIT_CODES}"))]
     Attempt(AttemptCommand),
     /// Retained work trees
-    #[command(subcommand)]
+    #[command(subcommand, after_help = format!("Example:\n  jig worktree list\n\n{EXIT_CODES}"))]
     Worktree(WorktreeCommand),
     /// Prune what retention allows
     #[command(after_help = format!("Example:\n  jig gc --dry-run\n\n{EXIT_CODES}"))]

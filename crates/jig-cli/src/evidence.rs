@@ -12,6 +12,15 @@ use crate::exit_code::CommandError;
 use crate::output;
 use crate::settings::Settings;
 
+/// The store of a data directory, where there is one; looking makes nothing.
+pub(crate) async fn open_if_any(settings: &Settings) -> Result<Option<Store>, CommandError> {
+    if settings.data_dir()?.join("jig.db").exists() {
+        open(settings).await.map(Some)
+    } else {
+        Ok(None)
+    }
+}
+
 /// Opens the store of an existing data directory; looking makes nothing.
 pub(crate) async fn open(settings: &Settings) -> Result<Store, CommandError> {
     let data = settings.data_dir()?;

@@ -2,7 +2,8 @@
 //!
 //! It is the only place where all parts meet, and the only one that reads the
 //! environment, installs a tracing subscriber, or prints. It knows no SQL and
-//! no HTTP. Start reading at `commands/run.rs`.
+//! no HTTP. Start reading at
+//! `commands/run/mod.rs`.
 
 mod args;
 mod cancel;

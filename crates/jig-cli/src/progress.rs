@@ -290,11 +290,10 @@ impl Progress {
         }
     }
 
-    /// Prints one line above the live one.
+    /// Prints one line above the live one; also when no progress is shown.
     pub(crate) fn print(&self, line: &str) {
         match self.show {
-            Show::Nothing => {}
-            Show::Lines => crate::output::note(line),
+            Show::Nothing | Show::Lines => crate::output::note(line),
             Show::Live => self.bar.suspend(|| crate::output::note(line)),
         }
     }

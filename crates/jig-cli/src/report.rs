@@ -53,8 +53,7 @@ pub(crate) struct RunReport {
     pub(crate) phases: Vec<PhaseLine>,
     pub(crate) spend: Spend,
     pub(crate) budgets: Budgets,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) sandbox: Option<SandboxReport>,
+    pub(crate) sandbox: SandboxReport,
 }
 
 /// One phase's entry in the report.
@@ -73,8 +72,9 @@ pub(crate) struct PhaseLine {
 /// The verdict and exit code of an attempt's end state (see docs of `jig run`).
 pub(crate) fn verdict(state: &str, cause: Option<Cause>) -> (Verdict, Exit) {
     match (state, cause) {
-        ("accepted" | "accepted_unpublished", _) => (Verdict::Accepted, Exit::Done),
+        // First: an accepted end that could not be recorded is no verdict.
         (_, Some(cause)) if cause.is_no_verdict() => (Verdict::None, Exit::Infrastructure),
+        ("accepted" | "accepted_unpublished", _) => (Verdict::Accepted, Exit::Done),
         ("lost", _) => (Verdict::None, Exit::Infrastructure),
         _ => (Verdict::Rejected, Exit::Rejected),
     }
@@ -169,3 +169,60 @@ impl RunReport {
 
 /// Changed paths that prose lists.
 const SHOWN_PATHS: usize = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table of ends, as the command line promises it.
+    #[test]
+    fn every_end_has_its_verdict_and_exit_code() {
+        use Cause::{
+            Acceptance, AgentFail, Auth, Breach, Cancelled, Ceiling, Command, Configuration, Death,
+            Gate, Held, Infrastructure, Parse, RepairExhausted, Script, SendBudget, SpendCap,
+            SpendCeiling, UnsupportedOption,
+        };
+        let accepted = ["accepted_unpublished", "accepted"];
+        for state in accepted {
+            for cause in [None, Some(Held)] {
+                assert_eq!(verdict(state, cause), (Verdict::Accepted, Exit::Done));
+            }
+        }
+        for cause in [
+            Acceptance,
+            Parse,
+            Gate,
+            AgentFail,
+            RepairExhausted,
+            Command,
+            Death,
+            Breach,
+            Ceiling,
+            SendBudget,
+            SpendCeiling,
+        ] {
+            assert_eq!(
+                verdict("failed", Some(cause)),
+                (Verdict::Rejected, Exit::Rejected)
+            );
+        }
+        assert_eq!(
+            verdict("cancelled", Some(Cancelled)),
+            (Verdict::Rejected, Exit::Rejected)
+        );
+        for cause in [
+            Auth,
+            SpendCap,
+            UnsupportedOption,
+            Script,
+            Infrastructure,
+            Configuration,
+        ] {
+            let expected = (Verdict::None, Exit::Infrastructure);
+            assert_eq!(verdict("failed", Some(cause)), expected);
+            // Accepted, but the end could not be recorded.
+            assert_eq!(verdict("accepted_unpublished", Some(cause)), expected);
+        }
+        assert_eq!(verdict("lost", None), (Verdict::None, Exit::Infrastructure));
+    }
+}

@@ -35,7 +35,6 @@ pub(crate) struct Settings {
 impl Settings {
     /// Reads the environment and starts logging.
     pub(crate) fn read(common: &Common) -> Result<Self, CommandError> {
-        start_logging(&common.log)?;
         let env: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
         let set = |name: &str| {
             env.get(&OsString::from(name))
@@ -50,6 +49,8 @@ impl Settings {
             .or_else(|| set("JIG_HOME").map(PathBuf::from))
             .or_else(|| home.as_ref().map(|home| home.join(".jig")));
         let terminal = std::io::stderr().is_terminal();
+        let color = terminal && set("NO_COLOR").is_none();
+        start_logging(&common.log, color)?;
         let show = match (common.no_progress, terminal) {
             (true, _) => Show::Nothing,
             (false, true) => Show::Live,
@@ -60,7 +61,7 @@ impl Settings {
             home,
             json: common.json,
             show,
-            color: terminal && set("NO_COLOR").is_none(),
+            color,
             threads: std::thread::available_parallelism()
                 .map_or(2, usize::from)
                 .clamp(2, 8),
@@ -82,7 +83,7 @@ impl Settings {
     }
 }
 
-fn start_logging(level: &str) -> Result<(), CommandError> {
+fn start_logging(level: &str, color: bool) -> Result<(), CommandError> {
     let filter = tracing_subscriber::EnvFilter::try_new(level).map_err(|error| {
         CommandError::usage(anyhow!(error).context(format!("--log {level:?}")))
             .hint("use off, error, warn, info, debug or trace")
@@ -90,7 +91,7 @@ fn start_logging(level: &str) -> Result<(), CommandError> {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_ansi(color)
         .init();
     Ok(())
 }

@@ -172,11 +172,13 @@ impl Attempt<'_> {
             let Some((_, role)) = role else { continue };
             let cannot = [
                 (
-                    role.tools.is_some() && !found.capabilities.supports_tools,
+                    role.tools.as_ref().is_some_and(|tools| !tools.is_empty())
+                        && !found.capabilities.supports_tools,
                     "tools",
                 ),
                 (
-                    role.budget_usd.is_some() && !found.capabilities.supports_budget,
+                    role.budget_usd.is_some_and(|cap| cap > 0.0)
+                        && !found.capabilities.supports_budget,
                     "budget_usd",
                 ),
             ];

@@ -73,6 +73,8 @@ impl Envelope {
     /// # Errors
     ///
     /// What is wrong with the last object of the text, or that there is none.
+    /// An object that is cut off at the end is the last one: success is earned
+    /// with a whole answer, not with an example given before it.
     pub fn extract(text: &str) -> Result<Self, EnvelopeError> {
         if text.len() > ENVELOPE_BYTES {
             return Err(EnvelopeError(format!(
@@ -102,6 +104,8 @@ impl Envelope {
                     ));
                     // What follows an unfinished object belongs to it.
                     if looks_like_object(text, start) || unfinished > MOST_PASSES {
+                        // It was to be the answer: what came before it was not.
+                        best = None;
                         break;
                     }
                     from = start + 1;

@@ -1,6 +1,7 @@
 //! `jig gc`: prunes attempts, and what the store says of them, past retention.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use jig_controlplane::service::{Retention as StoreRetention, apply_prune, plan_prune};
 use jig_controlplane::{Store, direct};
@@ -10,7 +11,7 @@ use serde::Serialize;
 
 use crate::args::GcArgs;
 use crate::compose::Machine;
-use crate::evidence::{json_line, open};
+use crate::evidence::{json_line, open_if_any};
 use crate::exit_code::{CommandError, CommandResult, Exit};
 use crate::output;
 use crate::settings::Settings;
@@ -30,7 +31,10 @@ struct Pruned {
 }
 
 pub(crate) async fn run(args: GcArgs, settings: &Settings) -> CommandResult {
-    let store = open(settings).await?;
+    let Some(store) = open_if_any(settings).await? else {
+        output::note("there is nothing to prune: no run was ever recorded here");
+        return Ok(Exit::Done);
+    };
     let machine = Machine::find(settings)?;
     let done = prune(&args, &store, &machine).await;
     store.close().await;
@@ -93,12 +97,27 @@ async fn prune(args: &GcArgs, store: &Store, machine: &Machine) -> Result<Pruned
     done.attempts = apply_prune(store, &rows)
         .await
         .map_err(CommandError::infrastructure)?;
-    if args.caches
-        && let Err(error) = retention::remove_caches(data).await
-    {
-        done.problems.push(format!("caches: {error}"));
+    if args.caches {
+        done.problems.extend(remove_caches(data).await);
     }
     Ok(done)
+}
+
+/// Removes the caches unless a run may be using them; what was wrong.
+async fn remove_caches(data: &Path) -> Option<String> {
+    match direct::any_may_be_running(data) {
+        Ok(false) => {}
+        Ok(true) => {
+            return Some("caches: a run is going on and may use them; they stay".to_owned());
+        }
+        Err(error) => {
+            return Some(format!(
+                "caches: whether a run is going on cannot be seen: {error}"
+            ));
+        }
+    }
+    let removed = retention::remove_caches(data).await;
+    removed.err().map(|error| format!("caches: {error}"))
 }
 
 fn stays(kept: &Kept) -> String {

@@ -9,29 +9,38 @@ use jig_controlplane::store::{WorktreeRecord, WorktreeState, attempt_dir};
 use jig_engine::host::AttemptDirs;
 
 use crate::args::{AttemptRef, WorktreeCommand};
-use crate::evidence::{find, json_line, open};
+use crate::evidence::{find, json_line, open, open_if_any};
 use crate::exit_code::{CommandError, CommandResult, Exit};
 use crate::output;
 use crate::settings::Settings;
 
 pub(crate) async fn run(command: WorktreeCommand, settings: &Settings) -> CommandResult {
-    let store = open(settings).await?;
-    let done = match command {
-        WorktreeCommand::List => list(&store, settings).await,
-        WorktreeCommand::Show(wanted) => show(&store, &wanted, settings).await,
-        WorktreeCommand::Release { attempt, confirm } => {
-            release(&store, &attempt, confirm, settings).await
+    match command {
+        WorktreeCommand::List => list(settings).await,
+        WorktreeCommand::Show(wanted) => {
+            let store = open(settings).await?;
+            let done = show(&store, &wanted, settings).await;
+            store.close().await;
+            done
         }
-    };
-    store.close().await;
-    done
+        WorktreeCommand::Release { attempt, confirm } => {
+            let store = open(settings).await?;
+            let done = release(&store, &attempt, confirm, settings).await;
+            store.close().await;
+            done
+        }
+    }
 }
 
-async fn list(store: &Store, settings: &Settings) -> CommandResult {
-    let kept = store
-        .retained_worktrees()
-        .await
-        .map_err(CommandError::infrastructure)?;
+async fn list(settings: &Settings) -> CommandResult {
+    let kept = match open_if_any(settings).await? {
+        None => Vec::new(),
+        Some(store) => {
+            let kept = store.retained_worktrees().await;
+            store.close().await;
+            kept.map_err(CommandError::infrastructure)?
+        }
+    };
     if settings.json {
         kept.iter().try_for_each(json_line)?;
     } else if kept.is_empty() {

@@ -120,3 +120,17 @@ pub fn may_be_running(data_dir: &Path, run: RunId) -> bool {
     // Not held to the end of the program: `file` is closed here.
     file.try_lock().is_err()
 }
+
+/// Whether any direct run may still be going on in `data_dir`.
+///
+/// # Errors
+/// When the markers cannot be listed. No directory of markers means none.
+pub fn any_may_be_running(data_dir: &Path) -> io::Result<bool> {
+    match all(&data_dir.join("runs")) {
+        Ok(markers) => Ok(markers
+            .into_iter()
+            .any(|(run, _)| may_be_running(data_dir, run))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}

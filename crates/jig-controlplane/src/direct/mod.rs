@@ -15,7 +15,7 @@ mod request;
 mod run;
 mod trace_tail;
 
-pub use marker::may_be_running;
+pub use marker::{any_may_be_running, may_be_running};
 pub use reclaim::{ReclaimReport, Reclaimed, reclaim_dead_runs};
 pub use request::{DirectOutcome, DirectRequest};
 pub use run::{DirectError, run};

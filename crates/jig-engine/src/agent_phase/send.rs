@@ -120,7 +120,8 @@ impl Attempt<'_> {
             }
             Err(ending) => {
                 self.sends.give_back();
-                Err(Sent::ended(ending, None))
+                let class = (ending.cause == Cause::Auth).then_some(FailureClass::Auth);
+                Err(Sent::ended(ending, class))
             }
         }
     }

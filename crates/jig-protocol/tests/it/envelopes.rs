@@ -111,6 +111,11 @@ fn errors_name_the_field() {
             r#"{"status": "success", "summary": "cut"#,
             "the last JSON object is not closed; the answer may have been cut off",
         ),
+        // An example given before an answer that was cut off is not the answer.
+        (
+            r#"Like {"status": "success"}: {"status": "fail", "summary": "cut"#,
+            "the last JSON object is not closed; the answer may have been cut off",
+        ),
     ] {
         assert_eq!(summary(text), Err(error.to_owned()), "{text}");
     }

@@ -6,8 +6,9 @@ use std::time::Duration;
 use jig_controlplane::Store;
 use jig_controlplane::direct::{self, DirectError, DirectOutcome, DirectRequest};
 use jig_controlplane::store::OpenOptions;
+use jig_protocol::definition::SandboxTier;
 use jig_protocol::lifecycle::AttemptState;
-use jig_protocol::outcome::{Budgets, Cause, PublishMarker, Spend};
+use jig_protocol::outcome::{Budgets, Cause, PublishMarker, SandboxReport, Spend};
 use jig_runtime_scripted::{Script, ScriptedRuntime};
 use tokio_util::sync::CancellationToken;
 
@@ -228,6 +229,16 @@ fn warn_of_unused_steps(scripted: &ScriptedRuntime) {
     }
 }
 
+/// What an attempt has that ended before its sandbox was looked at.
+fn no_sandbox() -> SandboxReport {
+    SandboxReport {
+        tier: SandboxTier::None,
+        abi: None,
+        verified: false,
+        not_covered: Vec::new(),
+    }
+}
+
 fn report(outcome: DirectOutcome<HostReport>) -> RunReport {
     let completion = outcome.completion;
     let result = completion.result;
@@ -278,6 +289,8 @@ fn report(outcome: DirectOutcome<HostReport>) -> RunReport {
         budgets: result
             .as_ref()
             .map_or_else(Budgets::default, |result| result.budgets.clone()),
-        sandbox: result.and_then(|result| result.sandbox),
+        sandbox: result
+            .and_then(|result| result.sandbox)
+            .unwrap_or_else(no_sandbox),
     }
 }

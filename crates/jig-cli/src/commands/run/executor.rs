@@ -174,7 +174,9 @@ impl AttemptExecutor for Executor {
         let reclaimed = host::reclaim(&dead.directory)
             .await
             .map_err(|error| format!("{:#}", anyhow::Error::new(error)))?;
-        Ok(reclaimed.tree.map(|tree| RetainedTree {
+        // The operator's own checkout is nobody's to release.
+        let own_tree = reclaimed.tree.filter(|tree| !tree.in_place);
+        Ok(own_tree.map(|tree| RetainedTree {
             path: tree.path,
             reason: tree.reason,
         }))
