@@ -48,7 +48,7 @@ pub use deadline::{Deadline, StopReason, StopSignal};
 pub use environment::Environment;
 pub use host::{Host, HostError, hidden_mode, supervisor_main};
 pub use identity::{GroupId, Liveness, ProcessIdentity};
-pub use reclaim::{Reclaimed, stop_by_identity};
+pub use reclaim::{Reclaimed, stop_by_home, stop_by_identity};
 pub use supervised::{
     Exit, LiveSupervisors, Program, RemoveAtEnd, Spec, StartError, StartStage, Stdin,
     SuperviseError, Supervised, Teardown, all_stopped,

@@ -1,6 +1,8 @@
 //! Stopping what an earlier jig left running.
 
+use std::collections::HashSet;
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -100,4 +102,87 @@ impl Family for Below {
         std::thread::sleep(bound.min(LOOK));
         Ok(None)
     }
+}
+
+/// Stops every process that was started with a `HOME` at or below `directory`,
+/// and everything below those: what is left when a supervisor was killed
+/// together with the jig that had started it. Says how many were found alive.
+///
+/// Where a process works says nothing (it may be the operator's shell), with
+/// which home it was started does: only jig starts anything with such a home.
+/// Found on Linux only.
+pub async fn stop_by_home(directory: PathBuf, grace: Duration) -> (usize, Reclaimed) {
+    let stopping = tokio::task::spawn_blocking(move || {
+        let directory = directory.canonicalize()?;
+        stop_family(&mut AtHome { directory }, grace)
+    });
+    match stopping.await.map_err(io::Error::other).and_then(|r| r) {
+        Ok(Stopped { found, survivors }) if survivors.is_empty() => (found.len(), Reclaimed::Gone),
+        Ok(Stopped { found, survivors }) => (found.len(), Reclaimed::Survivors(survivors)),
+        Err(error) => (0, Reclaimed::Unknown(error.to_string())),
+    }
+}
+
+/// Everything that was started with a home in a directory.
+struct AtHome {
+    /// Canonical.
+    directory: PathBuf,
+}
+
+impl AtHome {
+    fn is_at_home(&self, entry: &Entry) -> bool {
+        let Some(home) = table::start_variable(entry.pid, "HOME").map(PathBuf::from) else {
+            return false;
+        };
+        // The directory may have been reached through a link. Only what can be
+        // a name of it is looked at; other homes may be slow to reach.
+        let name = self.directory.file_name();
+        home.starts_with(&self.directory)
+            || (home.iter().any(|part| Some(part) == name)
+                && home
+                    .canonicalize()
+                    .is_ok_and(|home| home.starts_with(&self.directory)))
+    }
+}
+
+impl Family for AtHome {
+    fn members(&mut self) -> io::Result<Vec<Entry>> {
+        let snapshot = table::snapshot()?;
+        // Not oneself, when jig is run by what an attempt has started.
+        let above = ancestors(rustix::process::getpid().as_raw_pid(), &snapshot);
+        let mut members: Vec<Entry> = Vec::new();
+        for root in snapshot.iter().filter(|entry| {
+            !above.contains(&entry.pid.as_raw_pid()) && !entry.is_dead() && self.is_at_home(entry)
+        }) {
+            members.push(*root);
+            members.extend(table::descendants(root.pid, &snapshot));
+        }
+        members.sort_by_key(|entry| entry.pid.as_raw_pid());
+        members.dedup_by_key(|entry| entry.pid.as_raw_pid());
+        members.retain(|entry| !above.contains(&entry.pid.as_raw_pid()));
+        Ok(members)
+    }
+
+    fn is_gone(&mut self) -> io::Result<bool> {
+        Ok(self.members()?.iter().all(Entry::is_dead))
+    }
+
+    fn wait(&mut self, bound: Duration) -> io::Result<Option<Duration>> {
+        std::thread::sleep(bound.min(LOOK));
+        Ok(None)
+    }
+}
+
+/// A process and everything above it.
+fn ancestors(process: i32, table: &[Entry]) -> HashSet<i32> {
+    let mut above = HashSet::new();
+    let mut next = Some(process);
+    while let Some(pid) = next {
+        if !above.insert(pid) {
+            break;
+        }
+        let entry = table.iter().find(|entry| entry.pid.as_raw_pid() == pid);
+        next = entry.map(|entry| entry.parent);
+    }
+    above
 }

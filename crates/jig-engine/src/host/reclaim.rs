@@ -7,7 +7,9 @@
 use std::path::{Path, PathBuf};
 
 use jig_git::RemoveError;
-use jig_process::{Liveness, ProcessIdentity, Reclaimed as Ended, stop_by_identity};
+use jig_process::{
+    Liveness, ProcessIdentity, Reclaimed as Ended, processes_inside, stop_by_home, stop_by_identity,
+};
 use jig_protocol::limits;
 
 use super::layout::AttemptDirs;
@@ -66,8 +68,13 @@ impl ReclaimPlan {
 /// What reclaiming did.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reclaimed {
-    /// How many supervisors were still alive and were stopped.
+    /// How many supervisors, and processes that had lost theirs, were still
+    /// alive and were stopped.
     pub stopped: usize,
+    /// Command lines of processes that work in the attempt's directory and that
+    /// nothing ties to the attempt: they may be the operator's, and are left
+    /// alone.
+    pub visitors: Vec<String>,
     /// The tree that stays.
     pub tree: Option<KeptTree>,
 }
@@ -101,7 +108,7 @@ pub async fn reclaim(directory: &Path) -> Result<Reclaimed, ReclaimError> {
     let manifest = Manifest::read(&dirs.manifest())?;
     let has_tree = dirs.tree().symlink_metadata().is_ok();
     let plan = ReclaimPlan::new(&dirs, manifest.as_ref(), has_tree);
-    let stopped = stop(&plan, directory).await?;
+    let stopped = stop(&plan, directory).await? + stop_orphans(directory).await?;
     for path in &plan.remove {
         remove_off_thread(path.clone()).await?;
     }
@@ -109,9 +116,18 @@ pub async fn reclaim(directory: &Path) -> Result<Reclaimed, ReclaimError> {
         manifest.process_groups.clear();
         ManifestFile::create(dirs.manifest(), manifest)?;
     }
+    let mut tree = plan.keep;
+    let visitors = visitors(directory);
+    if let (Some(tree), Some(first)) = (&mut tree, visitors.first()) {
+        let many = visitors.len();
+        tree.reason.push_str(&format!(
+            "; {many} still at work in it, the first is {first}"
+        ));
+    }
     Ok(Reclaimed {
         stopped,
-        tree: plan.keep,
+        visitors,
+        tree,
     })
 }
 
@@ -134,4 +150,30 @@ async fn stop(plan: &ReclaimPlan, directory: &Path) -> Result<usize, ReclaimErro
         }
     }
     Ok(stopped)
+}
+
+/// Stops what was started for this attempt and whose supervisor was killed too.
+async fn stop_orphans(directory: &Path) -> Result<usize, ReclaimError> {
+    if directory.symlink_metadata().is_err() {
+        // A directory that is gone is nobody's home.
+        return Ok(0);
+    }
+    let why = match stop_by_home(directory.to_owned(), limits::STOP_GRACE).await {
+        (stopped, Ended::Gone) => return Ok(stopped),
+        (_, Ended::Survivors(commands)) => commands.first().cloned().unwrap_or_default(),
+        (_, Ended::Unknown(why)) => why,
+    };
+    Err(ReclaimError::StillRunning {
+        directory: directory.to_owned(),
+        why,
+    })
+}
+
+fn visitors(directory: &Path) -> Vec<String> {
+    // A directory that is gone, or a table that cannot be read, shows nobody.
+    let found = processes_inside(directory).unwrap_or_default();
+    found
+        .into_iter()
+        .map(|process| process.command_line)
+        .collect()
 }

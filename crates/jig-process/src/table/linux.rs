@@ -1,7 +1,9 @@
 //! The table of processes as `/proc` shows it.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -72,6 +74,16 @@ pub(crate) fn command_line(pid: Pid) -> String {
 /// Where a process works; `None` when it cannot be seen.
 pub(crate) fn working_directory(pid: Pid) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{}/cwd", pid.as_raw_pid())).ok()
+}
+
+/// A variable of the environment that a process was started with; `None` when
+/// it has none of that name, or cannot be asked.
+pub(crate) fn start_variable(pid: Pid, name: &str) -> Option<OsString> {
+    let environ = fs::read(format!("/proc/{}/environ", pid.as_raw_pid())).ok()?;
+    environ.split(|byte| *byte == 0).find_map(|pair| {
+        let value = pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+        Some(OsString::from_vec(value.to_vec()))
+    })
 }
 
 fn is_gone(error: &io::Error) -> bool {

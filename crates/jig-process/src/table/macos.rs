@@ -102,6 +102,12 @@ pub(crate) fn working_directory(pid: Pid) -> Option<PathBuf> {
     Some(PathBuf::from(std::ffi::OsString::from_vec(bytes)))
 }
 
+/// A variable of the environment that a process was started with. The system
+/// has no documented way to ask; nothing is found by it here.
+pub(crate) const fn start_variable(_: Pid, _: &str) -> Option<std::ffi::OsString> {
+    None
+}
+
 fn info<T>(pid: i32, flavor: libc::c_int) -> io::Result<Option<T>> {
     let mut info = MaybeUninit::<T>::zeroed();
     let size = i32::try_from(size_of::<T>()).map_err(io::Error::other)?;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use jig_process::{
-    Liveness, ProcessIdentity, Reclaimed, Supervised, processes_inside, stop_by_identity,
+    Liveness, ProcessIdentity, Reclaimed, Supervised, processes_inside, stop_by_home,
+    stop_by_identity,
 };
 use jig_testkit::host;
 use jig_testkit::processes::{assert_none_marked, unique_marker};
@@ -87,4 +88,82 @@ async fn processes_are_found_by_where_they_work() {
     // A supervisor does not hold the directory.
     supervised.stop(NEVER).await;
     assert_eq!(processes_inside(dir.path()).unwrap(), []);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn who_lost_its_supervisor_is_found_by_its_home() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("roles/builder/home");
+    std::fs::create_dir_all(&home).unwrap();
+    let start = |home: &std::path::Path, line: &str| {
+        std::process::Command::new("sh")
+            .args(["-c", line])
+            .env("HOME", home)
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    // It ignores TERM, and its child hides where it came from.
+    let stubborn = "trap '' TERM; env -i sleep 611 & wait; sleep 612";
+    let mut ours = start(&home, stubborn);
+    let mut namesake = start(
+        &dir.path().join("roles/builder/home-of-another"),
+        "sleep 613",
+    );
+    // Who merely works there is not ours to end.
+    let mut visitor = std::process::Command::new("sleep")
+        .arg("614")
+        .current_dir(&home)
+        .env("HOME", "/")
+        .spawn()
+        .unwrap();
+    jig_testkit::wait_until("the stubborn child", || {
+        children_of(ours.id())
+            .iter()
+            .any(|line| line == "sleep 611")
+    });
+    let child = children_identities(ours.id());
+    // Reaped here, as init would.
+    let waiter = std::thread::spawn(move || ours.wait().unwrap());
+    let (found, reclaimed) = stop_by_home(home.clone(), Duration::from_millis(200)).await;
+    assert_eq!(reclaimed, Reclaimed::Gone);
+    assert_eq!(found, 2);
+    assert!(!waiter.join().unwrap().success());
+    jig_testkit::wait_until("the hidden child's end", || {
+        child
+            .iter()
+            .all(|identity| identity.liveness() == Liveness::Gone)
+    });
+    for bystander in [&mut namesake, &mut visitor] {
+        assert_eq!(bystander.try_wait().unwrap(), None, "it was signalled");
+        bystander.kill().unwrap();
+        bystander.wait().unwrap();
+    }
+    let again = stop_by_home(home, NEVER).await;
+    assert_eq!(again, (0, Reclaimed::Gone));
+}
+
+#[cfg(target_os = "linux")]
+fn children(pid: u32) -> Vec<String> {
+    let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let list = list.unwrap_or_default();
+    list.split_whitespace().map(str::to_owned).collect()
+}
+
+#[cfg(target_os = "linux")]
+fn children_of(pid: u32) -> Vec<String> {
+    let line = |child: String| {
+        let words = std::fs::read_to_string(format!("/proc/{child}/cmdline")).unwrap_or_default();
+        words.trim_end_matches('\0').replace('\0', " ")
+    };
+    children(pid).into_iter().map(line).collect()
+}
+
+#[cfg(target_os = "linux")]
+fn children_identities(pid: u32) -> Vec<ProcessIdentity> {
+    children(pid)
+        .iter()
+        .filter_map(|child| ProcessIdentity::of(child.parse().ok()?).unwrap())
+        .collect()
 }
