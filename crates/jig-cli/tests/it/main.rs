@@ -2,5 +2,7 @@
 
 mod demo;
 mod env;
+mod interrupts;
 mod stock;
 mod support;
+mod trial;
