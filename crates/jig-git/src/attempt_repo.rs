@@ -36,6 +36,12 @@ pub enum AttemptRepoError {
         /// What lies there.
         path: PathBuf,
     },
+    /// The attempt's directory is not an absolute path.
+    #[error("{} is not absolute", path.display())]
+    NotAbsolute {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The lender lacks objects of the base (a partial clone).
     #[error(
         "{} lacks files of the base (the first is object {example}); fetch them, for example by checking the commit out",
@@ -69,7 +75,7 @@ pub enum AttemptRepoError {
 /// What to prepare.
 #[derive(Debug, Clone)]
 pub struct AttemptPlan {
-    /// The attempt's directory, which exists; `tree` and `git` are made in it.
+    /// The attempt's directory, an absolute path, which exists; `tree` and `git` are made in it.
     pub directory: PathBuf,
     /// The attempt.
     pub attempt: AttemptId,
@@ -132,6 +138,10 @@ impl AttemptRepo {
         lender: &Repository,
         plan: &AttemptPlan,
     ) -> Result<Self, AttemptRepoError> {
+        if !plan.directory.is_absolute() {
+            let path = plan.directory.clone();
+            return Err(AttemptRepoError::NotAbsolute { path });
+        }
         lender.check_branch_names(git).await?;
         for name in ["tree", "git"] {
             let path = plan.directory.join(name);

@@ -12,6 +12,9 @@
 
 #![warn(missing_docs)]
 
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+compile_error!("jig runs on Linux and macOS");
+
 pub mod attempt_repo;
 pub mod base_file;
 mod beneath;

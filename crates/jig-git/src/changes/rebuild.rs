@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use jig_protocol::repo_path::RepoPath;
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, chmodat, chownat,
-    fchmod, futimens, linkat, mkdirat, mknodat, openat, renameat, symlinkat, unlinkat,
+    fchmod, futimens, linkat, mkdirat, openat, renameat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -188,13 +188,8 @@ impl<'a> Round<'a> {
                 temporary.rename_to(name)
             }
             EntryKind::Fifo | EntryKind::Socket => {
-                let kind = if entry.kind == EntryKind::Fifo {
-                    FileType::Fifo
-                } else {
-                    FileType::Socket
-                };
                 remove_at(parent.as_fd(), name)?;
-                mknodat(&parent, name, kind, Mode::from_raw_mode(raw(entry.mode)), 0)?;
+                make_special(&parent, name, entry)?;
                 own_and_mode(&parent, name, entry)
             }
             EntryKind::Device | EntryKind::Unreadable => Err(Errno::NOTSUP),
@@ -383,6 +378,23 @@ impl Drop for Temporary<'_> {
         // After the rename there is nothing to remove.
         let _ = unlinkat(self.directory, self.name.as_str(), AtFlags::empty());
     }
+}
+
+#[cfg(target_os = "linux")]
+fn make_special(parent: &OwnedFd, name: &[u8], entry: &Entry) -> rustix::io::Result<()> {
+    let kind = if entry.kind == EntryKind::Fifo {
+        FileType::Fifo
+    } else {
+        FileType::Socket
+    };
+    rustix::fs::mknodat(parent, name, kind, Mode::from_raw_mode(raw(entry.mode)), 0)
+}
+
+/// There is no such call relative to a directory here; the report names what
+/// is missing.
+#[cfg(not(target_os = "linux"))]
+fn make_special(_: &OwnedFd, _: &[u8], _: &Entry) -> rustix::io::Result<()> {
+    Err(Errno::NOTSUP)
 }
 
 /// Permission bits as the system takes them: 16 bits wide on some platforms.
