@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use jig_protocol::repo_path::RepoPath;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, readlinkat, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, readlinkat, statat};
 use rustix::io::Errno;
 
 use super::entry::{Content, Entry, EntryKind, FileTime, Stat};
@@ -51,13 +51,13 @@ pub(crate) fn walk(
         queue: Mutex::new(Queue {
             tasks: vec![first],
             busy: 0,
+            waiting: 0,
             done: HashMap::new(),
             error: None,
         }),
         wake: Condvar::new(),
         next_id: AtomicUsize::new(1),
         entries: AtomicUsize::new(0),
-        stop: AtomicBool::new(false),
     };
     std::thread::scope(|scope| {
         for _ in 1..threads.max(1) {
@@ -90,6 +90,8 @@ type Listing = Option<Vec<(Entry, usize)>>;
 struct Queue {
     tasks: Vec<Task>,
     busy: usize,
+    /// Threads that found nothing to do.
+    waiting: usize,
     done: HashMap<usize, Listing>,
     error: Option<WalkError>,
 }
@@ -101,7 +103,6 @@ struct Shared<'a> {
     wake: Condvar,
     next_id: AtomicUsize,
     entries: AtomicUsize,
-    stop: AtomicBool,
 }
 
 impl Shared<'_> {
@@ -115,10 +116,12 @@ impl Shared<'_> {
                 if queue.busy == 0 {
                     return;
                 }
+                queue.waiting += 1;
                 queue = self
                     .wake
                     .wait(queue)
                     .unwrap_or_else(PoisonError::into_inner);
+                queue.waiting -= 1;
                 continue;
             };
             queue.busy += 1;
@@ -132,11 +135,14 @@ impl Shared<'_> {
                     queue.tasks.extend(tasks);
                 }
                 Err(error) => {
-                    self.stop.store(true, Ordering::Relaxed);
                     queue.error.get_or_insert(error);
                 }
             }
-            self.wake.notify_all();
+            if queue.waiting > 0
+                && (queue.busy == 0 || queue.tasks.len() > 1 || queue.error.is_some())
+            {
+                self.wake.notify_all();
+            }
         }
     }
 
@@ -154,22 +160,13 @@ impl Shared<'_> {
         };
         let mut listing = Vec::new();
         let mut tasks = Vec::new();
-        for name in Dir::read_from(&handle).map_err(fail)? {
-            let name = match name {
-                Ok(name) => name,
-                Err(_) if task.depth > 0 => return Ok((None, Vec::new())),
-                Err(errno) => return Err(fail(errno)),
-            };
-            let name = name.file_name();
+        let listed = for_each_name(&handle, &mut |name| {
             if name == c"." || name == c".." || (task.depth == 0 && name == c".git") {
-                continue;
-            }
-            if self.stop.load(Ordering::Relaxed) {
-                return Ok((None, Vec::new()));
+                return true;
             }
             let path = join(&task.path, name.to_bytes());
             let Some(entry) = self.entry(handle.as_fd(), name, path) else {
-                continue;
+                return true;
             };
             let mut id = 0;
             if entry.kind == EntryKind::Directory && task.depth < MAX_DEPTH {
@@ -184,6 +181,12 @@ impl Shared<'_> {
                 });
             }
             listing.push((entry, id));
+            listing.len() <= MAX_ENTRIES
+        });
+        match listed {
+            Ok(()) => {}
+            Err(errno) if task.depth == 0 => return Err(fail(errno)),
+            Err(_) => return Ok((None, Vec::new())),
         }
         if self.entries.fetch_add(listing.len(), Ordering::Relaxed) + listing.len() > MAX_ENTRIES {
             return Err(WalkError::TooManyEntries);
@@ -258,6 +261,36 @@ impl Shared<'_> {
             content: Content::None,
         })
     }
+}
+
+/// Gives every name in an open directory to `act`, until it has enough.
+#[cfg(target_os = "linux")]
+fn for_each_name(
+    directory: &OwnedFd,
+    act: &mut dyn FnMut(&std::ffi::CStr) -> bool,
+) -> rustix::io::Result<()> {
+    let mut buffer = Vec::with_capacity(32 * 1024);
+    let mut listing = rustix::fs::RawDir::new(directory, buffer.spare_capacity_mut());
+    while let Some(entry) = listing.next() {
+        if !act(entry?.file_name()) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Gives every name in an open directory to `act`, until it has enough.
+#[cfg(not(target_os = "linux"))]
+fn for_each_name(
+    directory: &OwnedFd,
+    act: &mut dyn FnMut(&std::ffi::CStr) -> bool,
+) -> rustix::io::Result<()> {
+    for entry in rustix::fs::Dir::read_from(directory)? {
+        if !act(entry?.file_name()) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Keeps of a stat what identifies an entry.
