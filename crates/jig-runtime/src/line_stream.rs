@@ -101,16 +101,17 @@ pub fn truncated(bytes: u64) -> RuntimeEvent {
     }
 }
 
-/// The log entry for a line that is not of the stream's form, with its first
-/// bytes as text.
+/// The name of the log entry that [`unparsed`] makes.
+pub const UNPARSED: &str = "unparsed_line";
+
+/// The log entry for a line that is not of the stream's form. It holds the
+/// whole line: the trace keeps [`limits::UNPARSED_LINE_BYTES`] of it, once
+/// secrets are taken out.
 #[must_use]
 pub fn unparsed(line: &[u8]) -> RuntimeEvent {
-    // A character that the cut would split may need three bytes more.
-    let start = line.get(..limits::UNPARSED_LINE_BYTES + 3).unwrap_or(line);
-    let start = text::lossy(start);
     RuntimeEvent::Log {
-        log: "unparsed_line".to_owned(),
-        text: text::head(&start, limits::UNPARSED_LINE_BYTES).to_owned(),
+        log: UNPARSED.to_owned(),
+        text: text::lossy(line),
         detail: None,
     }
 }
@@ -159,16 +160,14 @@ mod tests {
     }
 
     #[test]
-    fn unparsed_lines_are_cut_on_a_character() {
-        let line = format!("{}é tail", "x".repeat(511));
-        let RuntimeEvent::Log { log, text, .. } = unparsed(line.as_bytes()) else {
-            panic!()
-        };
-        assert_eq!((log.as_str(), text.len()), ("unparsed_line", 511));
-        let RuntimeEvent::Log { text, .. } = unparsed(b"a\xFFb") else {
-            panic!()
-        };
-        assert_eq!(text, "a\u{FFFD}b");
+    fn unparsed_lines_are_whole_text() {
+        let line = "é".repeat(limits::UNPARSED_LINE_BYTES);
+        for (line, expected) in [(line.as_bytes(), line.as_str()), (b"a\xFFb", "a\u{FFFD}b")] {
+            let RuntimeEvent::Log { log, text, .. } = unparsed(line) else {
+                panic!()
+            };
+            assert_eq!((log.as_str(), text.as_str()), (UNPARSED, expected));
+        }
     }
 
     proptest::proptest! {

@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jig_process::capture::StreamFilter;
 use jig_process::{
     Confinement, Deadline, Environment, LiveSupervisors, ProcessIdentity, StopReason,
 };
@@ -143,7 +144,7 @@ pub enum RuntimeEvent {
     Log {
         /// Its name, such as `system:init` or `line_truncated`.
         log: String,
-        /// What it says.
+        /// What it says. Bounded like a tool call.
         text: String,
         /// Details as JSON.
         detail: Option<Value>,
@@ -255,6 +256,9 @@ impl SendReport {
     }
 }
 
+/// Makes the filter of one stream.
+pub type FilterSource = Arc<dyn Fn() -> Box<dyn StreamFilter> + Send + Sync>;
+
 /// What ends a send from outside. The engine owns the clocks' values; the
 /// supervision loop owns the waiting.
 #[derive(Clone)]
@@ -269,6 +273,9 @@ pub struct SendControl {
     /// Who keeps the record of live supervisors: written before the agent runs,
     /// so that a later jig finds what this one could not stop.
     pub live: Option<Arc<dyn LiveSupervisors>>,
+    /// Takes secrets out of stderr before anything of it is cut: half a secret
+    /// would not be known for one. `None` when there are none.
+    pub stderr_filter: Option<FilterSource>,
 }
 
 impl std::fmt::Debug for SendControl {

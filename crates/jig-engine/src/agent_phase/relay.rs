@@ -4,7 +4,7 @@ use std::future::Future;
 
 use jig_protocol::event::{self, EventBody};
 use jig_protocol::{limits, text};
-use jig_runtime::{RuntimeEvent, SendReport};
+use jig_runtime::{RuntimeEvent, SendReport, line_stream};
 use tokio::sync::mpsc::Receiver;
 
 use crate::attempt::Attempt;
@@ -69,10 +69,13 @@ impl Relay<'_> {
             RuntimeEvent::ToolCall { tool, input } => {
                 self.emit(&EventBody::ToolCall { tool, input });
             }
-            RuntimeEvent::Log { log, text, detail } => self.emit(&EventBody::RuntimeLog {
-                log,
-                entry: event::RuntimeLog { text, detail },
-            }),
+            RuntimeEvent::Log { log, text, detail } => {
+                let text = self.log_text(&log, text);
+                self.emit(&EventBody::RuntimeLog {
+                    log,
+                    entry: event::RuntimeLog { text, detail },
+                });
+            }
             RuntimeEvent::Retrying { class, wait } => {
                 let wait = wait.unwrap_or_default().as_millis();
                 self.emit(&EventBody::RateLimited(event::RateLimited {
@@ -87,6 +90,16 @@ impl Relay<'_> {
         if let Some(rest) = self.joiner.finish(self.trace.redactor()) {
             self.text(&rest);
         }
+    }
+
+    /// What a log says. Of a line that made no sense the start is enough, once
+    /// it is free of secrets.
+    fn log_text(&self, log: &str, said: String) -> String {
+        if log != line_stream::UNPARSED {
+            return said;
+        }
+        let clean = self.trace.redactor().text(&said);
+        text::head(&clean, limits::UNPARSED_LINE_BYTES).to_owned()
     }
 
     /// Text that is free of secrets already, so that it may be cut.

@@ -7,7 +7,7 @@ use jig_process::{Confinement, StopReason};
 use jig_protocol::event::{DegradedCorrection, EngineError, EventBody, RateLimited};
 use jig_protocol::limits;
 use jig_protocol::outcome::{AttemptEnd, Cause, FailureClass};
-use jig_runtime::{SendControl, SendEnd, SendReport, SendRequest, Stopped};
+use jig_runtime::{FilterSource, SendControl, SendEnd, SendReport, SendRequest, Stopped};
 use tokio::sync::mpsc;
 
 use super::ladder::Ladder;
@@ -17,6 +17,7 @@ use crate::budget::backoff;
 use crate::ending::{Ending, chain_text};
 use crate::entry::Close;
 use crate::fault::Step;
+use crate::redact::RedactingFilter;
 use crate::state::Failure;
 
 /// What a question came to.
@@ -176,6 +177,7 @@ impl Attempt<'_> {
                 .unwrap_or(limits::SILENCE_TIMEOUT),
             events,
             live: Some(self.live_supervisors()),
+            stderr_filter: self.stderr_filter(),
         };
         let report = self
             .relay(
@@ -186,6 +188,16 @@ impl Attempt<'_> {
             .await;
         self.state.session(&attempt, ladder.owner).session = session;
         Ok(report)
+    }
+
+    fn stderr_filter(&self) -> Option<FilterSource> {
+        let redactor = std::sync::Arc::clone(self.trace.redactor());
+        if redactor.is_empty() {
+            return None;
+        }
+        Some(std::sync::Arc::new(move || {
+            Box::new(RedactingFilter::new(std::sync::Arc::clone(&redactor)))
+        }))
     }
 
     /// Gives a runtime without a memory a fresh session and what was said

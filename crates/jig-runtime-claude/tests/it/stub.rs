@@ -149,6 +149,7 @@ cat > {here}/stdin
             silence: Duration::from_secs(300),
             events: sender,
             live: None,
+            stderr_filter: None,
         };
         let runtime = self.runtime();
         let taking = async {

@@ -65,6 +65,7 @@ impl Bench {
             silence: Duration::from_secs(300),
             events,
             live: None,
+            stderr_filter: None,
         };
         let request = SendRequest {
             role: role.to_owned(),

@@ -136,7 +136,8 @@ struct Attend<D> {
 
 impl<D: Dialect> Attend<D> {
     fn new(mut child: Supervised, dialect: D, control: SendControl, mut input: Input) -> Self {
-        let mut hearing = Hearing::new(dialect);
+        let filter = control.stderr_filter.as_ref().map(|make| make());
+        let mut hearing = Hearing::new(dialect, filter);
         hearing.pending.push_back(RuntimeEvent::Started {
             process: child.identity().clone(),
         });

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use jig_process::capture::Tail;
+use jig_process::capture::{StreamFilter, Tail};
 use jig_protocol::limits;
 
 use crate::dialect::{Dialect, Exit, Heard, Verdict};
@@ -15,6 +15,8 @@ pub(super) struct Hearing<D> {
     dialect: D,
     lines: LineStream,
     stderr: Tail,
+    /// What stderr passes before any of it is dropped.
+    filter: Option<Box<dyn StreamFilter>>,
     /// Events that the consumer has not taken yet.
     pub(super) pending: VecDeque<RuntimeEvent>,
     /// Bytes for stdin that are not known yet.
@@ -24,11 +26,12 @@ pub(super) struct Hearing<D> {
 }
 
 impl<D: Dialect> Hearing<D> {
-    pub(super) fn new(dialect: D) -> Self {
+    pub(super) fn new(dialect: D, filter: Option<Box<dyn StreamFilter>>) -> Self {
         Self {
             dialect,
             lines: LineStream::default(),
             stderr: Tail::new(limits::STDERR_TAIL_BYTES),
+            filter,
             pending: VecDeque::new(),
             replies: Vec::new(),
             open_tools: BTreeSet::new(),
@@ -53,7 +56,10 @@ impl<D: Dialect> Hearing<D> {
     }
 
     pub(super) fn stderr(&mut self, bytes: &[u8]) {
-        self.stderr.push(bytes);
+        match &mut self.filter {
+            Some(filter) => self.stderr.push(&filter.push(bytes)),
+            None => self.stderr.push(bytes),
+        }
     }
 
     /// Stdout has ended: what it held without a line feed is a line.
@@ -88,6 +94,9 @@ impl<D: Dialect> Hearing<D> {
     }
 
     pub(super) fn end(&mut self, session: &mut Session, exit: Exit) -> Verdict {
+        if let Some(mut filter) = self.filter.take() {
+            self.stderr.push(&filter.finish());
+        }
         self.dialect.end(session, exit, &self.stderr.text())
     }
 }
@@ -121,7 +130,7 @@ mod tests {
 
     #[test]
     fn tools_open_and_close_and_a_result_closes_all() {
-        let mut hearing = Hearing::new(Echo);
+        let mut hearing = Hearing::new(Echo, None);
         hearing.stdout(b"open a\nopen b\nclose a\n");
         assert!(hearing.has_open_tool() && !hearing.is_terminal());
         hearing.stdout(b"result\n");
@@ -132,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_last_line_without_a_line_feed_is_heard_at_the_end() {
-        let mut hearing = Hearing::new(Echo);
+        let mut hearing = Hearing::new(Echo, None);
         hearing.stdout(b"one\nresult");
         assert!(!hearing.is_terminal());
         hearing.stdout_ended();
@@ -142,11 +151,37 @@ mod tests {
 
     #[test]
     fn the_dialect_judges_with_the_end_of_stderr() {
-        let mut hearing = Hearing::new(Echo);
+        let mut hearing = Hearing::new(Echo, None);
         hearing.stderr(&vec![b'x'; 2 * limits::STDERR_TAIL_BYTES]);
         hearing.stderr(b"the end");
         let verdict = hearing.end(&mut Session::new("s"), Exit::Code(0));
         let said = verdict.outcome.unwrap();
         assert!(said.ends_with("xthe end") && said.len() == limits::STDERR_TAIL_BYTES);
+    }
+
+    /// Hides a word, once it has seen all of the stream.
+    struct Hide(Vec<u8>);
+
+    impl StreamFilter for Hide {
+        fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
+            self.0.extend_from_slice(bytes);
+            Vec::new()
+        }
+
+        fn finish(&mut self) -> Vec<u8> {
+            let text = String::from_utf8_lossy(&self.0).into_owned();
+            text.replace(&"secret".repeat(4_000), "***").into_bytes()
+        }
+    }
+
+    #[test]
+    fn stderr_is_filtered_before_its_end_is_cut() {
+        let mut hearing = Hearing::new(Echo, Some(Box::new(Hide(Vec::new()))));
+        for _ in 0..4_000 {
+            hearing.stderr(b"secret");
+        }
+        hearing.stderr(b" was it");
+        let verdict = hearing.end(&mut Session::new("s"), Exit::Code(0));
+        assert_eq!(verdict.outcome.unwrap(), "*** was it");
     }
 }

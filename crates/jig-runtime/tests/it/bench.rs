@@ -160,6 +160,7 @@ impl Bench {
             silence: self.silence,
             events,
             live: None,
+            stderr_filter: None,
         };
         let invocation = Invocation {
             program,

@@ -117,3 +117,46 @@ phases:
     assert_nowhere(&world.data.path().join("attempts"), &[SECRET.to_owned()]);
     assert!(ran.error().contains("[redacted:TOKEN]"), "{}", ran.error());
 }
+
+// The pipe that the agent talks into can be opened by name on Linux.
+const LEAKING_STEP: &str = r#"
+    - run: 'test ! -e /proc/$PPID/fd/1 || printf "%0300d%s\n" 0 "$(printf %s "$KEY" | base64 | tr -d "\n")" > /proc/$PPID/fd/1; for i in 1 2 3 4 5 6 7 8; do printf %s "$KEY" >&2; done'
+      end: crash
+"#;
+
+/// A key of 40 lines on stderr, whose end alone an error shows; the same key
+/// encoded, across the place where a line that makes no sense is cut.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_longer_than_what_is_kept_of_a_stream_is_nowhere() {
+    let line = |n: usize| format!("line-{n:02}-of-a-private-key-{}", "k".repeat(40));
+    let key = (0..40).map(line).collect::<Vec<_>>().join("\n");
+    let encoded = STANDARD.encode(&key);
+    let mut world = World::new(
+        &[("src/a", "1\n")],
+        "
+name: leak
+roster:
+  dev: {model: m, system_prompt: s, user_prompt: u, writes: [], env: [KEY], sensitive_env: [KEY]}
+phases:
+  - {name: build, kind: agent, owner: dev}
+",
+        &format!("roles:\n  dev:\n{}", LEAKING_STEP.repeat(4)),
+    );
+    world.operator_env.insert("KEY".into(), key.clone().into());
+    let ran = world.run().await;
+    assert_eq!(ran.outcome.end, AttemptEnd::Failed);
+    assert!(ran.error().contains("[redacted:KEY]"), "{}", ran.error());
+    let logs = ran.named("unparsed_line");
+    assert_eq!(logs.is_empty(), cfg!(not(target_os = "linux")));
+    let needles: Vec<String> = (0..40)
+        .map(line)
+        .chain([encoded[..40].to_owned(), encoded[100..140].to_owned()])
+        .collect();
+    assert_nowhere(&world.data.path().join("attempts"), &needles);
+    for text in [
+        serde_json::to_string(&ran.outcome.result).unwrap(),
+        ran.error().to_owned(),
+    ] {
+        assert!(!text.contains("of-a-private-key"), "{text}");
+    }
+}
