@@ -421,7 +421,8 @@ fn blob_of(guard: &TreeGuard, entry: &Entry) -> Result<ObjectId, CommitError> {
 fn write_blob(guard: &TreeGuard, data: &[u8]) -> Result<ObjectId, CommitError> {
     let base = guard.pinned().objects();
     let id = base.name_of(Kind::Blob, data)?;
-    if base.contains(&id) {
+    // One that the base has need not be written, if it is what it is named.
+    if base.contains(&id) && base.read(&id, Kind::Blob).is_ok() {
         return Ok(id);
     }
     Ok(guard.repo().objects().write(Kind::Blob, data)?)

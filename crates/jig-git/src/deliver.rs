@@ -1,13 +1,20 @@
 //! Bringing an attempt's result into the lender: imported, not fetched, so that
 //! nothing that either configuration names is run.
 
+use std::collections::HashSet;
+
 use gix::ObjectId;
+use gix::objs::Kind;
 use jig_protocol::limits;
 
 use crate::attempt_repo::{AttemptRepo, AttemptRepoError, update_ref};
 use crate::commit::CommitError;
+use crate::history::commits_since;
+use crate::objects::Objects;
+use crate::pinned_tree::PinnedKind;
 use crate::repository::{RefFormat, RepositoryError};
 use crate::run::{Input, Invocation};
+use crate::tree::compare_trees;
 
 /// A result that the lender has now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,11 +29,13 @@ impl AttemptRepo {
     /// Copies `commit` and what it needs into the lender, then makes the branch
     /// `jig/<job>/<n>` there. Doing it twice is the same as doing it once.
     ///
-    /// Nothing else of the lender changes. The objects are checked on the way;
-    /// the branch appears last, so a crash leaves at most unused objects.
+    /// Nothing else of the lender changes. The objects are checked on the way
+    /// and once more where they arrived; the branch appears last, so a crash
+    /// leaves at most unused objects.
     ///
     /// # Errors
-    /// When git fails, or the branch exists and is another commit.
+    /// When git fails, when the branch exists and is another commit, or when
+    /// the lender answers with other content than was delivered.
     pub async fn import(&self, commit: ObjectId) -> Result<Imported, CommitError> {
         let Some(name) = self.branch().filter(|_| !self.is_in_place()) else {
             let why = "work in place has no branch to deliver".to_owned();
@@ -56,6 +65,7 @@ impl AttemptRepo {
             .timeout(limits::UNWIND_TIMEOUT);
         self.git().run(run).await?;
         crate::removal::remove_tree(&directory).map_err(|error| io(error.into()))?;
+        self.check_arrived(commit).await?;
         let zero = ObjectId::null(commit.kind());
         update_ref(self.git(), self.lender(), &name, commit, Some(zero)).await?;
         Ok(imported)
@@ -87,6 +97,15 @@ impl AttemptRepo {
         Ok(directory.join(format!("result-{hash}.pack")))
     }
 
+    /// Reads everything new from the lender. What was there before was not
+    /// copied, and may be an object that lies under a wrong name.
+    async fn check_arrived(&self, commit: ObjectId) -> Result<(), CommitError> {
+        let repo = self.clone();
+        tokio::task::spawn_blocking(move || check_arrived(&repo, commit))
+            .await
+            .unwrap_or(Err(CommitError::Interrupted))
+    }
+
     async fn branch_in_lender(&self, name: &str) -> Result<Option<ObjectId>, CommitError> {
         let lender = self.lender();
         if lender.ref_format == RefFormat::Reftable {
@@ -100,4 +119,25 @@ impl AttemptRepo {
             CommitError::Repository(RepositoryError::Unreadable { path, source }.into())
         })
     }
+}
+
+fn check_arrived(repo: &AttemptRepo, commit: ObjectId) -> Result<(), CommitError> {
+    let lender = Objects::open(repo.lender().objects_dir(), commit.kind())?;
+    let mut seen = HashSet::new();
+    for (new, parent) in commits_since(repo, repo.base().commit(), commit)? {
+        let after = lender.commit_tree(&new)?;
+        let before = match parent {
+            Some(parent) => lender.commit_tree(&parent)?,
+            None => ObjectId::empty_tree(commit.kind()),
+        };
+        for change in compare_trees((&lender, before), (&lender, after))? {
+            if let Some((kind, id)) = change.right
+                && kind != PinnedKind::Submodule
+                && seen.insert(id)
+            {
+                lender.read(&id, Kind::Blob)?;
+            }
+        }
+    }
+    Ok(())
 }

@@ -31,7 +31,7 @@ impl AttemptRepo {
     }
 }
 
-fn commits_since(
+pub(crate) fn commits_since(
     repo: &AttemptRepo,
     from: Option<ObjectId>,
     to: ObjectId,

@@ -127,3 +127,41 @@ async fn a_restore_brings_back_what_was_there_before_the_entry() {
     );
     assert!(!attempt.tree().join("junk").exists());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_planted_object_of_the_lender_does_not_become_the_result() {
+    let fixture = Fixture::new();
+    let lender = fixture.lender(&[("a.txt", "one\n")]);
+    let attempt = fixture.attempt(&lender, 1, GuardOptions::default()).await;
+    // Where the object of the coming content would lie, another one lies.
+    let loose = |id: &str| lender.join(".git/objects").join(&id[..2]).join(&id[2..]);
+    write(fixture.dir.path().join("wanted"), "two\n");
+    write(fixture.dir.path().join("evil"), "evil\n");
+    let name = |file: &str, args: &[&str]| {
+        let file = fixture.dir.path().join(file);
+        git_in(&lender, &[args, &[file.to_str().unwrap()]].concat())
+    };
+    let wanted = name("wanted", &["hash-object", "--no-filters"]);
+    let evil = name("evil", &["hash-object", "--no-filters", "-w"]);
+    std::fs::create_dir_all(loose(&wanted).parent().unwrap()).unwrap();
+    std::fs::copy(loose(&evil), loose(&wanted)).unwrap();
+
+    let (_, capture, _) = attempt
+        .around(|tree| write(tree.join("a.txt"), "two\n"))
+        .await;
+    let result = attempt
+        .repo
+        .commit_result(&attempt.guard, &capture, "work", NOW)
+        .await
+        .unwrap()
+        .unwrap();
+    let imported = attempt.repo.import(result).await;
+    // Either nothing is delivered, or what was judged.
+    match imported {
+        Ok(imported) => assert_eq!(
+            git_in(&lender, &["show", &format!("{}:a.txt", imported.branch)]),
+            "two"
+        ),
+        Err(_) => assert_eq!(git_in(&lender, &["for-each-ref", "refs/heads/jig"]), ""),
+    }
+}
