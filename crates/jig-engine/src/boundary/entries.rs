@@ -271,10 +271,18 @@ impl Boundary {
             .collect()
     }
 
-    /// Whether anything in the tree that is no build output is not what it was
-    /// at the start, or the branch moved: whether removing it loses work.
-    #[must_use]
-    pub fn differs_from_start(&self) -> bool {
+    /// Whether removing the tree may lose work: something in it that is no build
+    /// output is not what it was at the start, the branch moved, git's metadata
+    /// was tampered with, or the tree cannot be looked at.
+    pub async fn may_hold_work(&mut self) -> bool {
+        // An entry began and was never looked at: its capture failed.
+        if !self.settled && self.capture().await.is_err() {
+            return true;
+        }
+        self.tampered || self.differs_from_start()
+    }
+
+    fn differs_from_start(&self) -> bool {
         let changes = self.guard.compare(&self.start, &self.latest);
         !changes.metadata.is_empty()
             || self

@@ -193,7 +193,11 @@ fn input(run: HostedRun, prepared: super::PreparedAttempt) -> AttemptInput {
 }
 
 /// Cleans up what nobody keeps.
-async fn finish(outcome: AttemptOutcome, keep: bool, mut warnings: Vec<String>) -> HostedOutcome {
+async fn finish(
+    mut outcome: AttemptOutcome,
+    keep: bool,
+    mut warnings: Vec<String>,
+) -> HostedOutcome {
     // A supervisor is forgotten only when nothing it ran is left.
     let may_run = !outcome
         .prepared
@@ -201,12 +205,13 @@ async fn finish(outcome: AttemptOutcome, keep: bool, mut warnings: Vec<String>) 
         .current()
         .process_groups
         .is_empty();
+    let changed = match &mut outcome.boundary {
+        Some(boundary) => boundary.may_hold_work().await,
+        None => true,
+    };
     let policy = DisposePolicy {
         accepted: outcome.state == AttemptState::AcceptedUnpublished,
-        changed: outcome
-            .boundary
-            .as_ref()
-            .is_none_or(|boundary| boundary.is_tampered() || boundary.differs_from_start()),
+        changed,
         keep,
         unsafe_to_touch: may_run,
     };

@@ -512,3 +512,26 @@ async fn a_login_is_there_during_a_send_alone_and_never_used_when_it_runs_out() 
         assert_clean(&outcome);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tree_that_could_not_be_looked_at_is_kept() {
+    let fixture = fixture();
+    // What is captured could be kept nowhere: as on a full disk.
+    let steps = "
+    - write: {src/a.rs: \"hours of work\\n\"}
+      run: 'rm -r ../content && echo > ../content'
+      emit: {status: success, summary: done, artifacts: [src/a.rs], changed_files: [src/a.rs]}
+";
+    let outcome = run(&fixture, BUILD, steps).await;
+    assert_eq!(
+        (outcome.end, outcome.cause),
+        (AttemptEnd::Infrastructure, Some(Cause::Infrastructure)),
+        "{outcome:#?}"
+    );
+    assert!(!fixture.repo.refs().contains("refs/heads/jig/"));
+    let (tree, _) = outcome.disposed.tree_kept.clone().unwrap();
+    assert_eq!(
+        std::fs::read_to_string(tree.join("src/a.rs")).unwrap(),
+        "hours of work\n"
+    );
+}
