@@ -379,7 +379,8 @@ impl EventBody {
     pub fn payload(&self) -> Option<Value> {
         let encoded = match self {
             Self::AttemptCancelled => return None,
-            Self::ToolCall { input, .. } => return Some(input.clone()),
+            // A call without input has no payload, on disk as in the store.
+            Self::ToolCall { input, .. } => return (!input.is_null()).then(|| input.clone()),
             Self::AttemptStart(body) => serde_json::to_value(body),
             Self::PhaseStart(body) => serde_json::to_value(body),
             Self::AgentStart { start, .. } => serde_json::to_value(start),

@@ -1,8 +1,17 @@
 //! `jig` as a user runs it: the real binary, real repositories, a real store.
 
+// `cfg(test)` tells clippy that helpers are test code too.
+#[cfg(test)]
 mod demo;
+#[cfg(test)]
 mod env;
+#[cfg(test)]
 mod interrupts;
+#[cfg(test)]
+mod kills;
+#[cfg(test)]
 mod stock;
+#[cfg(test)]
 mod support;
+#[cfg(test)]
 mod trial;
