@@ -136,7 +136,11 @@ impl Tally {
         if self.wrong.is_empty() {
             return Check::pass(
                 "",
-                format!("{} checks in {} instances held", self.checks, self.ran),
+                format!(
+                    "{} in {} held",
+                    counted(self.checks, "check"),
+                    counted(self.ran, "instance")
+                ),
             );
         }
         Check::fail("", self.wrong.join("; "))
@@ -155,6 +159,12 @@ fn violations(phase: &Phase, report: &GateReport) -> String {
     } else {
         format!("{}: {}", phase.name, failed.join(", "))
     }
+}
+
+/// `1 check`, `2 checks`.
+fn counted(number: usize, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::{Seek as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -111,6 +112,19 @@ impl Env {
     pub(crate) fn jig(&self, cwd: &Path, args: &[&str]) -> Done {
         let child = self.start(cwd, args);
         finish(child)
+    }
+
+    /// Runs `jig` to its end with something on standard input.
+    pub(crate) fn jig_with_input(&self, cwd: &Path, args: &[&str], input: &str) -> Done {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(input.as_bytes()).unwrap();
+        file.rewind().unwrap();
+        let mut command = self.command(cwd, args);
+        command
+            .stdin(file)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        finish(command.spawn().unwrap())
     }
 
     /// Starts `jig` with both streams captured.

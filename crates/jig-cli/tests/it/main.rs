@@ -4,6 +4,10 @@
 #[cfg(test)]
 mod demo;
 #[cfg(test)]
+mod direct;
+#[cfg(test)]
+mod ends;
+#[cfg(test)]
 mod env;
 #[cfg(test)]
 mod interrupts;
