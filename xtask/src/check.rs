@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::commands::{self, Outcome};
 use crate::finding::Finding;
 use crate::workspace::Workspace;
-use crate::{boundary, documents, generated, size, source, tidy, words, workflows};
+use crate::{boundary, documents, generated, picture, size, source, tidy, words, workflows};
 
 /// One part of the check.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +22,7 @@ pub struct Part {
 }
 
 /// Every part, in the order of the check: what is quick and needs no build first.
-pub const PARTS: [Part; 15] = [
+pub const PARTS: [Part; 16] = [
     Part {
         name: "fetch",
         about: "every locked package is on this machine",
@@ -112,6 +112,12 @@ pub const PARTS: [Part; 15] = [
         about: "writes the derived files anew",
         in_check: false,
         run: run_bless,
+    },
+    Part {
+        name: "picture",
+        about: "draws docs/demo.svg from a run of the demo",
+        in_check: false,
+        run: picture::draw,
     },
 ];
 

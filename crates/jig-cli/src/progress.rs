@@ -28,6 +28,8 @@ struct Current {
 #[derive(Debug, Default)]
 pub(crate) struct Model {
     current: Option<Current>,
+    /// What the agent of the phase that passed last said of its work.
+    said: Option<String>,
     spent_usd: f64,
     spent_here_usd: f64,
 }
@@ -81,6 +83,7 @@ impl Model {
                     doing: None,
                 });
                 self.spent_here_usd = 0.0;
+                self.said = None;
                 Vec::new()
             }
             EventKind::ToolCall => {
@@ -117,7 +120,11 @@ impl Model {
                 self.current = None;
                 Vec::new()
             }
-            EventKind::AgentStart | EventKind::Handoff | EventKind::GatePass => Vec::new(),
+            EventKind::Handoff => {
+                self.said = text_field(event, "summary").map(line);
+                Vec::new()
+            }
+            EventKind::AgentStart | EventKind::GatePass => Vec::new(),
         }
     }
 
@@ -156,10 +163,14 @@ impl Model {
                 line(text_field(event, "guard").unwrap_or(""))
             )],
             Some("repair_edge") => vec![format!(
-                "  ↻ {phase}: repaired by {} ({} of {})",
+                "  ↻ {phase}: repaired by {} ({} of {}){}",
                 line(text_field(event, "run").unwrap_or("?")),
                 number_field(event, "use"),
-                number_field(event, "budget")
+                number_field(event, "budget"),
+                self.said
+                    .take()
+                    .map(|said| format!(" — {said}"))
+                    .unwrap_or_default()
             )],
             Some("repair_exhausted") => {
                 vec![format!(
@@ -363,6 +374,31 @@ mod tests {
         assert_eq!(lines.len(), 1);
         assert!(!lines[0].chars().any(char::is_control), "{lines:?}");
         assert!(lines[0].len() < NOTE_BYTES + 80);
+    }
+
+    #[test]
+    fn a_phase_that_asks_for_a_repair_says_why() {
+        let mut model = Model::default();
+        let start = event(EventKind::PhaseStart, None, json!({"phase_attempt": 1}), 0);
+        let edge = event(
+            EventKind::Log,
+            Some("repair_edge"),
+            json!({"run": "plan", "use": 1, "budget": 3}),
+            2,
+        );
+        model.observe(&start);
+        let said = json!({"artifacts": [], "summary": "Not documented"});
+        model.observe(&event(EventKind::Handoff, Some("reviewer"), said, 1));
+        assert_eq!(
+            model.observe(&edge),
+            ["  ↻ build: repaired by plan (1 of 3) — Not documented"]
+        );
+        // A phase that failed has said so itself, and what came earlier is not its word.
+        model.observe(&start);
+        assert_eq!(
+            model.observe(&edge),
+            ["  ↻ build: repaired by plan (1 of 3)"]
+        );
     }
 
     #[test]

@@ -235,7 +235,7 @@ fn mermaid(definition: &Definition) -> String {
             PhaseKind::Agent { owner } => writeln!(out, "  p{index}([\"{name} ({owner})\"])"),
             PhaseKind::Code(_) => writeln!(out, "  p{index}[\"{name}\"]"),
         };
-        if place_in_group(definition, phase) == definition.parallel.len().checked_sub(1) {
+        if place_in_group(definition, phase).is_some_and(|at| at + 1 == definition.parallel.len()) {
             out.push_str("  end\n");
         }
     }
