@@ -240,7 +240,11 @@ impl Engine {
         };
         let end = match caught(attempt.go(&request)).await {
             Ok(end) => end,
-            Err(panic) => Err(attempt.after_panic(panic).await),
+            // Whatever happens now, the captures are handed back: they decide
+            // about the tree.
+            Err(panic) => Err(caught(attempt.after_panic(panic))
+                .await
+                .unwrap_or_else(Ending::infrastructure)),
         };
         attempt.give_back(ran);
         end

@@ -207,7 +207,8 @@ async fn finish(
         .is_empty();
     let changed = match &mut outcome.boundary {
         Some(boundary) => boundary.may_hold_work().await,
-        None => true,
+        // Nothing is run in a tree that was never captured.
+        None => false,
     };
     let policy = DisposePolicy {
         accepted: outcome.state == AttemptState::AcceptedUnpublished,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
+use jig_engine::fault::{Fault, FaultPoint, NoFaults, Step};
 use jig_engine::host::{HostedError, HostedOutcome, HostedRun, Mode, run_attempt};
 use jig_engine::{Engine, EngineConfig, NoSink};
 use jig_process::StopSignal;
@@ -45,6 +46,7 @@ struct Options {
     mode: Mode,
     keep: bool,
     cancel: StopSignal,
+    faults: Arc<dyn FaultPoint>,
 }
 
 impl Default for Options {
@@ -53,6 +55,7 @@ impl Default for Options {
             mode: Mode::OwnTree,
             keep: false,
             cancel: StopSignal::new(),
+            faults: Arc::new(NoFaults),
         }
     }
 }
@@ -74,11 +77,13 @@ async fn run_with(
     runtime: Arc<dyn AgentRuntime>,
     options: Options,
 ) -> Result<HostedOutcome, HostedError> {
-    let engine = Engine::new(EngineConfig::new(
+    let mut config = EngineConfig::new(
         BTreeMap::from([(RuntimeName::new(RuntimeName::SCRIPTED), runtime)]),
         fixture.config.clone(),
         Arc::new(|| 0),
-    ));
+    );
+    config.faults = options.faults;
+    let engine = Engine::new(config);
     let run = HostedRun {
         run_id: RunId::from_parts(NOW, [1; 10]),
         job_id: JobId::from_parts(NOW, [2; 10]),
@@ -172,6 +177,51 @@ async fn a_rejected_attempt_leaves_its_tree_and_nothing_in_the_repository() {
     let (tree, _) = outcome.disposed.tree_kept.clone().unwrap();
     assert_eq!(std::fs::read_to_string(tree.join("src/b.rs")).unwrap(), "x");
     assert_clean(&outcome);
+}
+
+/// Fails at one step, each time.
+struct FailsAt(Step);
+
+impl FaultPoint for FailsAt {
+    fn reach(&self, step: Step) -> Result<(), Fault> {
+        if step == self.0 {
+            return Err(Fault(step));
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tree_that_could_not_be_judged_is_kept_and_one_nobody_worked_in_is_not() {
+    for (step, kept) in [
+        (Step::Enforce, true),
+        (Step::Sent, false),
+        (Step::Capture, false),
+        (Step::Send, false),
+        (Step::Open, false),
+        (Step::Probe, false),
+    ] {
+        let fixture = fixture();
+        let options = Options {
+            faults: Arc::new(FailsAt(step)),
+            ..Options::default()
+        };
+        let steps = match step {
+            Step::Enforce => GOOD,
+            _ => "    - emit: {status: success, summary: x, artifacts: [], changed_files: []}\n",
+        };
+        let outcome = try_run(&fixture, BUILD, &script(steps), options)
+            .await
+            .unwrap();
+        assert_eq!(outcome.cause, Some(Cause::Infrastructure), "{step}");
+        let Some((tree, _)) = outcome.disposed.tree_kept.clone() else {
+            assert!(!kept && !outcome.dirs.tree().exists(), "{step}");
+            continue;
+        };
+        assert!(kept, "{step}: {:?}", outcome.disposed);
+        let text = std::fs::read_to_string(tree.join("src/a.rs")).unwrap();
+        assert_eq!(text, "better\n");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
