@@ -91,7 +91,7 @@ impl TreeGuard {
             helper,
         );
         let inner = Inner {
-            scopes: scopes(repo),
+            scopes: Scope::around(repo),
             repo: repo.clone(),
             options,
             root,
@@ -468,36 +468,4 @@ impl Inner {
             },
         }
     }
-}
-
-/// Whose metadata is recorded, and where it is.
-fn scopes(repo: &AttemptRepo) -> Vec<Scope> {
-    let lender = repo.lender();
-    let home = repo.git().config().home.clone();
-    let own_format = if repo.is_in_place() {
-        lender.ref_format
-    } else {
-        crate::repository::RefFormat::Files
-    };
-    let mut scopes = vec![Scope {
-        owner: Owner::Attempt,
-        git_dir: repo.git_dir().to_owned(),
-        common_dir: repo.common_dir().to_owned(),
-        pointer: Some(repo.tree().join(".git")),
-        ref_format: own_format,
-        exclusive: !repo.is_in_place(),
-        home: home.clone(),
-    }];
-    if !repo.is_in_place() {
-        scopes.push(Scope {
-            owner: Owner::Lender,
-            git_dir: lender.git_dir.clone(),
-            common_dir: lender.common_dir.clone(),
-            pointer: lender.work_tree.as_ref().map(|tree| tree.join(".git")),
-            ref_format: lender.ref_format,
-            exclusive: false,
-            home,
-        });
-    }
-    scopes
 }

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::entry::Stat;
+use crate::attempt_repo::AttemptRepo;
 use crate::refs::RefValue;
 use crate::repository::RefFormat;
 
@@ -158,6 +159,40 @@ pub(crate) struct Scope {
     /// Whether jig made the git directory, so that anything else in it counts.
     pub(crate) exclusive: bool,
     pub(crate) home: Option<PathBuf>,
+}
+
+impl Scope {
+    /// Whose metadata is recorded, and where it is.
+    pub(crate) fn around(repo: &AttemptRepo) -> Vec<Self> {
+        let lender = repo.lender();
+        let home = repo.git().config().home.clone();
+        let own_format = if repo.is_in_place() {
+            lender.ref_format
+        } else {
+            RefFormat::Files
+        };
+        let mut scopes = vec![Self {
+            owner: Owner::Attempt,
+            git_dir: repo.git_dir().to_owned(),
+            common_dir: repo.common_dir().to_owned(),
+            pointer: Some(repo.tree().join(".git")),
+            ref_format: own_format,
+            exclusive: !repo.is_in_place(),
+            home: home.clone(),
+        }];
+        if !repo.is_in_place() {
+            scopes.push(Self {
+                owner: Owner::Lender,
+                git_dir: lender.git_dir.clone(),
+                common_dir: lender.common_dir.clone(),
+                pointer: lender.work_tree.as_ref().map(|tree| tree.join(".git")),
+                ref_format: lender.ref_format,
+                exclusive: false,
+                home,
+            });
+        }
+        scopes
+    }
 }
 
 /// The recorded metadata of one repository.
