@@ -26,6 +26,13 @@ use crate::state::State;
 use crate::trace::{Emitter, EventSink};
 use crate::unwind::caught;
 
+/// How often is looked whether what a panic dropped is gone.
+const DROPPED_LOOKED_AT: Duration = Duration::from_millis(20);
+
+/// How long what a panic dropped may take to be gone: the grace, and as long as
+/// a supervisor may take beyond it before it is taken for stuck, twice.
+const DROPPED_BOUND: Duration = Duration::from_secs(limits::STOP_GRACE.as_secs() + 30);
+
 /// Where chance comes from: a number anywhere in the range of its type.
 pub type RandomSource = Arc<dyn Fn() -> u64 + Send + Sync>;
 
@@ -332,6 +339,7 @@ impl Attempt<'_> {
         if self.state.open.is_none() {
             return ending;
         }
+        self.wait_for_dropped().await;
         let close = crate::entry::Close::Ended {
             ending: ending.clone(),
             class: None,
@@ -340,6 +348,27 @@ impl Attempt<'_> {
             Ok(Err(closed)) => closed,
             Ok(Ok(_)) => ending,
             Err(again) => ending.after(Some(&again)),
+        }
+    }
+
+    /// A panic dropped what was running, which only begins its stop. Nothing
+    /// may be judged before it is through; what is not counts as running on.
+    async fn wait_for_dropped(&mut self) {
+        let manifest = self.prepared.manifest.clone();
+        let all_gone = async {
+            while !manifest.current().process_groups.is_empty() {
+                self.sleep(DROPPED_LOOKED_AT).await;
+            }
+        };
+        let clock = Arc::clone(&self.engine.host.clock);
+        let bound = Deadline::new(clock).and_within(DROPPED_BOUND, StopReason::Unwinding);
+        if bound.bound(all_gone).await.is_ok() {
+            return;
+        }
+        let left = self.prepared.manifest.current().process_groups;
+        if let Some(open) = self.state.open.as_mut() {
+            open.survivors
+                .extend(left.iter().map(|group| format!("supervisor {group}")));
         }
     }
 

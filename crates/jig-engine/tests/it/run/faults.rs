@@ -4,9 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jig_engine::fault::{Fault, FaultPoint, Step};
+use jig_protocol::definition::RuntimeName;
 use jig_protocol::event::EventKind;
 use jig_protocol::outcome::AttemptEnd;
+use jig_runtime::{
+    AgentRuntime, BoxFuture, Capabilities, OperatorHome, ProbeError, Seed, SeedError, SendControl,
+    SendReport, SendRequest, Session,
+};
+use jig_runtime_scripted::{Script, ScriptedRuntime};
 use jig_testkit::processes::assert_none_marked;
+use jig_testkit::wait_until_async;
 
 use super::world::World;
 
@@ -182,4 +189,74 @@ fn never_unjudged(ran: &super::world::Ran, step: Step) {
 async fn no_failure_lets_a_breach_through() {
     assert!(loop_over(hostile, false, 1, never_unjudged).await >= 8);
     assert!(loop_over(hostile, true, 1, never_unjudged).await >= 8);
+}
+
+/// Panics in the middle of a send, as soon as a file is there.
+#[derive(Debug)]
+struct Breaks {
+    inner: ScriptedRuntime,
+    once: &'static str,
+}
+
+impl AgentRuntime for Breaks {
+    fn name(&self) -> RuntimeName {
+        self.inner.name()
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Result<Capabilities, ProbeError>> {
+        self.inner.probe()
+    }
+
+    fn seed<'a>(&'a self, home: &'a OperatorHome) -> BoxFuture<'a, Result<Seed, SeedError>> {
+        self.inner.seed(home)
+    }
+
+    fn send<'a>(
+        &'a self,
+        session: &'a mut Session,
+        request: SendRequest,
+        control: SendControl,
+    ) -> BoxFuture<'a, SendReport> {
+        let awaited = request.work_tree.join(self.once);
+        Box::pin(async move {
+            tokio::select! {
+                report = self.inner.send(session, request, control) => report,
+                () = wait_until_async("the agent's work", || awaited.exists()) => {
+                    panic!("a fault was injected in the middle of a send")
+                }
+            }
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_during_a_send_waits_until_nothing_is_running() {
+    let script = r#"
+roles:
+  builder:
+    - {spawn: "trap '' TERM; while :; do echo x > stray; echo y > src/new; sleep 0.01; done", end: hang}
+"#;
+    let world = World::with_runtime(
+        &[("src/a", "1\n")],
+        &format!(
+            "name: bad\n{ROSTER}\nphases:\n  - {{name: build, kind: agent, owner: builder}}\n"
+        ),
+        Breaks {
+            inner: ScriptedRuntime::new(jig_testkit::host(), Script::parse(script).unwrap()),
+            once: "src/new",
+        },
+    );
+    let ran = world.run().await;
+    // Judged while the writer was alive, the stray file would be back by now.
+    assert_none_marked(&world.data.path().to_string_lossy());
+    assert_eq!(ran.outcome.end, AttemptEnd::Breach, "{}", ran.error());
+    assert!(
+        ran.error().contains("fault was injected"),
+        "{}",
+        ran.error()
+    );
+    assert_eq!(ran.file("stray"), None);
+    assert!(ran.file("src/new").is_some(), "what was permitted stays");
+    let manifest = ran.outcome.prepared.manifest.current();
+    assert!(manifest.process_groups.is_empty());
 }
