@@ -14,6 +14,8 @@ mod interrupts;
 #[cfg(test)]
 mod kills;
 #[cfg(test)]
+mod printed_secrets;
+#[cfg(test)]
 mod races;
 #[cfg(test)]
 mod stock;
