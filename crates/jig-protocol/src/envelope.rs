@@ -4,6 +4,11 @@
 //! that validates is the answer. Objects *inside* another one are never looked
 //! at, however broken the outer one is: a quotation must not become the answer.
 
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -128,6 +133,13 @@ impl Envelope {
         }
         let invalid = |error: serde_json::Error| EnvelopeError(format!("invalid JSON: {error}"));
         let fields: Fields = serde_json::from_str(text).map_err(invalid)?;
+        let Named(twice) = serde_json::from_str(text).map_err(invalid)?;
+        if let Some(name) = twice {
+            return Err(EnvelopeError(format!(
+                "the field {:?} is there twice; give each field once",
+                crate::text::head(&name, 100)
+            )));
+        }
         let raw: Box<RawValue> = serde_json::from_str(text).map_err(invalid)?;
         Ok(Self {
             status: status(&fields)?,
@@ -161,6 +173,38 @@ impl Envelope {
                 .unwrap_or_default(),
             fields,
         }
+    }
+}
+
+/// The first name that an object has twice, if any. Which of the two values was
+/// meant is not for a reader to choose.
+struct Named(Option<String>);
+
+impl<'de> Deserialize<'de> for Named {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Names;
+
+        impl<'de> Visitor<'de> for Names {
+            type Value = Named;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Named, A::Error> {
+                let mut seen = HashSet::new();
+                let mut twice = None;
+                while let Some(name) = map.next_key::<String>()? {
+                    map.next_value::<IgnoredAny>()?;
+                    if let Some(again) = seen.replace(name) {
+                        twice.get_or_insert(again);
+                    }
+                }
+                Ok(Named(twice))
+            }
+        }
+
+        deserializer.deserialize_map(Names)
     }
 }
 

@@ -135,7 +135,7 @@ fn the_error_is_of_the_last_object() {
 
 #[test]
 fn everything_rides_along_as_written() {
-    let text = r#"{ "status":"fail", "n": 1.10, "big": 9007199254740993, "n2": 1, "status": "success", "artifacts": ["a"], "notes_for_next_agent": "é" }"#;
+    let text = r#"{ "n": 1.10, "big": 9007199254740993, "n2": 1, "status": "success", "artifacts": ["a"], "notes_for_next_agent": "é" }"#;
     let envelope = Envelope::extract(text).unwrap();
     assert_eq!(envelope.raw.get(), text);
     assert_eq!(envelope.status, EnvelopeStatus::Success);
@@ -249,4 +249,19 @@ proptest::proptest! {
             proptest::prop_assert_eq!(again.fields, envelope.fields);
         }
     }
+}
+
+#[test]
+fn a_field_that_is_there_twice_is_no_answer() {
+    for text in [
+        r#"{"status":"fail","status":"success","summary":"s"}"#,
+        r#"{"status":"success","approved":false,"approved":true}"#,
+        // The same name in another spelling.
+        r#"{"status":"fail","st\u0061tus":"success"}"#,
+    ] {
+        let error = Envelope::extract(text).unwrap_err();
+        assert!(error.0.contains("is there twice"), "{error}");
+    }
+    // One name at two levels is two fields.
+    assert!(Envelope::extract(r#"{"status":"success","inner":{"status":"fail"}}"#).is_ok());
 }
