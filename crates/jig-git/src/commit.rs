@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use gix::ObjectId;
 use gix::objs::Kind;
+use jig_protocol::limits;
 use jig_protocol::repo_path::RepoPath;
 use jig_protocol::time::Timestamp;
 
@@ -23,6 +24,14 @@ pub enum CommitError {
     ContentGone {
         /// The file.
         path: RepoPath,
+    },
+    /// A file is larger than anything that is committed.
+    #[error("{path} has {bytes} bytes; at most {most} are committed", most = limits::CONTENT_BUDGET_BYTES)]
+    TooLarge {
+        /// The file.
+        path: RepoPath,
+        /// Its size.
+        bytes: u64,
     },
     /// A file could not be read or written.
     #[error("could not use {}", path.display())]

@@ -299,6 +299,13 @@ impl TreeGuard {
             path: self.0.store.directory().to_owned(),
             source,
         };
+        // It is held in memory; a sparse file of any size costs its writer nothing.
+        if entry.stat.size > limits::CONTENT_BUDGET_BYTES as u64 {
+            return Err(CommitError::TooLarge {
+                path: entry.path.clone(),
+                bytes: entry.stat.size,
+            });
+        }
         let mut bytes = Vec::new();
         if let Some(mut kept) = self.0.store.open_kept(hash).map_err(io)? {
             kept.read_to_end(&mut bytes).map_err(io)?;

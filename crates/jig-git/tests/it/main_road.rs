@@ -165,3 +165,28 @@ async fn a_planted_object_of_the_lender_does_not_become_the_result() {
         Err(_) => assert_eq!(git_in(&lender, &["for-each-ref", "refs/heads/jig"]), ""),
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_no_memory_holds_is_named_and_not_committed() {
+    let fixture = Fixture::new();
+    let lender = fixture.lender(&[("a.txt", "one\n")]);
+    let attempt = fixture.attempt(&lender, 1, GuardOptions::default()).await;
+    let most = jig_protocol::limits::CONTENT_BUDGET_BYTES as u64;
+    let (_, capture, _) = attempt
+        .around(|tree| {
+            let file = std::fs::File::create(tree.join("huge")).unwrap();
+            file.set_len(most + 1).unwrap();
+        })
+        .await;
+    let refused = attempt
+        .repo
+        .commit_result(&attempt.guard, &capture, "work", NOW)
+        .await
+        .unwrap_err();
+    let text = refused.to_string();
+    assert!(text.starts_with("huge has 2147483649 bytes"), "{text}");
+    assert_eq!(
+        git_in(attempt.tree(), &["rev-parse", "HEAD"]),
+        git_in(&lender, &["rev-parse", "HEAD"])
+    );
+}
