@@ -4,6 +4,7 @@
 //! It lives here once and is used by every caller of the engine: the direct
 //! run and, later, the worker. Start reading at [`run_attempt`].
 
+mod checkout_lock;
 pub mod deliver;
 pub mod dispose;
 pub mod layout;

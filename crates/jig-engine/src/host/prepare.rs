@@ -13,6 +13,7 @@ use jig_protocol::repo_path::RepoPath;
 use jig_protocol::time::Clock;
 use jig_runtime::OperatorHome;
 
+use super::checkout_lock::CheckoutLock;
 use super::layout::AttemptDirs;
 use super::manifest::{MANIFEST_SCHEMA, Manifest, ManifestError, ManifestFile, ManifestMode};
 use super::prompts::{PromptError, RolePrompts, check_prompts};
@@ -114,6 +115,12 @@ pub enum PrepareError {
         /// What is changed.
         paths: Vec<RepoPath>,
     },
+    /// Another attempt works in the checkout.
+    #[error("another run works in {} in place; wait until it has ended, or run without --in-place", path.display())]
+    Occupied {
+        /// The checkout.
+        path: PathBuf,
+    },
     /// The checkout was moved after the run was admitted.
     #[error("{} is at {found}, but the run was admitted at {expected}", path.display())]
     Moved {
@@ -160,6 +167,12 @@ pub struct PreparedAttempt {
     pub warnings: Vec<String>,
     /// In place: the operator's index as it was.
     pub(crate) saved_index: Option<SavedIndex>,
+    /// In place: nobody else of ours works in the checkout.
+    #[expect(
+        dead_code,
+        reason = "what it does is to be held until the attempt is over"
+    )]
+    pub(crate) checkout_lock: Option<CheckoutLock>,
 }
 
 impl PreparedAttempt {
@@ -189,6 +202,10 @@ pub async fn prepare(
 ) -> Result<PreparedAttempt, PrepareError> {
     config.git.check_version().await?;
     let lender = Repository::discover(&config.git, spec.lender).await?;
+    let checkout_lock = match spec.mode {
+        Mode::OwnTree => None,
+        Mode::InPlace { .. } => Some(occupy(&lender)?),
+    };
     let base = resolve_base(config, &lender, spec).await?;
     let prompts = check_prompts(spec.definition, &lender, base)?;
     let dirs = AttemptDirs::of(&config.data_dir, spec.attempt_id);
@@ -196,13 +213,29 @@ pub async fn prepare(
         path: dirs.root.clone(),
         source,
     })?;
-    let made = fill(config, spec, &lender, base, prompts, dirs.clone()).await;
-    if made.is_err() {
-        // The first error is the one to report; what stays is an attempt
-        // without a work tree, which garbage collection knows.
-        let _ = remove_off_thread(dirs.root).await;
+    match fill(config, spec, &lender, base, prompts, dirs.clone()).await {
+        Ok(made) => Ok(PreparedAttempt {
+            checkout_lock,
+            ..made
+        }),
+        Err(error) => {
+            // The first error is the one to report; what stays is an attempt
+            // without a work tree, which garbage collection knows.
+            let _ = remove_off_thread(dirs.root).await;
+            Err(error)
+        }
     }
-    made
+}
+
+/// Takes the operator's checkout for one attempt.
+fn occupy(lender: &Repository) -> Result<CheckoutLock, PrepareError> {
+    let taken = CheckoutLock::take(&lender.git_dir).map_err(|source| AttemptRepoError::Io {
+        path: lender.git_dir.clone(),
+        source,
+    })?;
+    taken.ok_or_else(|| PrepareError::Occupied {
+        path: lender.path().to_owned(),
+    })
 }
 
 /// The pinned base in the lender.
@@ -311,6 +344,7 @@ async fn fill(
         homes,
         manifest,
         saved_index,
+        checkout_lock: None,
     })
 }
 

@@ -111,7 +111,10 @@ impl HostedError {
         match self {
             Self::Snapshot(_)
             | Self::Prepare(
-                PrepareError::Prompt(_) | PrepareError::Dirty { .. } | PrepareError::Moved { .. },
+                PrepareError::Prompt(_)
+                | PrepareError::Dirty { .. }
+                | PrepareError::Occupied { .. }
+                | PrepareError::Moved { .. },
             ) => Cause::Configuration,
             Self::Prepare(_) => Cause::Infrastructure,
         }

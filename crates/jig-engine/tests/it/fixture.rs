@@ -102,6 +102,15 @@ impl Fixture {
         mode: Mode,
         path: &Path,
     ) -> Result<PreparedAttempt, PrepareError> {
+        self.try_prepare_in(&self.config, mode, path).await
+    }
+
+    pub(crate) async fn try_prepare_in(
+        &self,
+        config: &HostConfig,
+        mode: Mode,
+        path: &Path,
+    ) -> Result<PreparedAttempt, PrepareError> {
         let base = self.base();
         let spec = PrepareSpec {
             run_id: RunId::from_parts(NOW, [1; 10]),
@@ -113,7 +122,7 @@ impl Fixture {
             mode,
             definition: &self.definition,
         };
-        prepare(&self.config, &spec).await
+        prepare(config, &spec).await
     }
 
     pub(crate) async fn attempt(&self) -> Attempt {

@@ -172,3 +172,30 @@ async fn metadata_of_the_checkout_is_watched_and_put_back() {
     assert_eq!(now, config);
     assert!(!fixture.repo.refs().contains("refs/heads/other"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_attempts_are_never_in_one_checkout_at_the_same_time() {
+    let fixture = Fixture::new(&[("a.rs", "a\n")]);
+    let before = fixture.operator_state();
+    let path = fixture.repo.path();
+    let first = fixture.try_prepare(CLEAN, &path).await.unwrap();
+    // Of another data directory: what they share is the checkout alone.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut config = fixture.config.clone();
+    config.data_dir = elsewhere.path().join("data");
+    let second = fixture.try_prepare_in(&config, DIRTY, &path).await;
+    assert!(
+        matches!(&second, Err(PrepareError::Occupied { path }) if *path == fixture.repo.path()),
+        "{second:?}"
+    );
+    assert_eq!(fixture.operator_state(), before);
+    assert!(!config.data_dir.join("attempts").exists());
+    // Trees of their own disturb nobody.
+    fixture
+        .try_prepare_in(&config, Mode::OwnTree, &path)
+        .await
+        .unwrap();
+    drop(first);
+    config.data_dir = elsewhere.path().join("later");
+    fixture.try_prepare_in(&config, DIRTY, &path).await.unwrap();
+}
