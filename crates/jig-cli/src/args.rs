@@ -30,16 +30,27 @@ pub(crate) struct Cli {
 #[derive(Debug, Args)]
 pub(crate) struct Common {
     /// Where jig keeps everything [default: $JIG_HOME, else ~/.jig]
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Options of every command",
+        value_name = "DIR"
+    )]
     pub(crate) data: Option<PathBuf>,
     /// Print one machine-readable object (or one per line) instead of prose
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Options of every command")]
     pub(crate) json: bool,
     /// What is logged to stderr: off, error, warn, info, debug, trace, or a filter
-    #[arg(long, global = true, value_name = "LEVEL", default_value = "warn")]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Options of every command",
+        value_name = "LEVEL",
+        default_value = "warn"
+    )]
     pub(crate) log: String,
     /// No live progress on the terminal
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Options of every command")]
     pub(crate) no_progress: bool,
 }
 
@@ -55,6 +66,10 @@ Examples:
 One positional is the PROMPT; with --prompt-file it is the REPO.
 
 {EXIT_CODES}"))]
+    #[command(
+        override_usage = "jig run [OPTIONS] --def <FILE> [REPO] <PROMPT>\n       \
+        jig run [OPTIONS] --def <FILE> --prompt-file <FILE> [REPO]"
+    )]
     Run(RunArgs),
     /// Run the stock factory on a sample repository: no agent, no network
     #[command(after_help = format!("Example:\n  jig demo\n\n{EXIT_CODES}"))]
@@ -84,7 +99,7 @@ pub(crate) struct RunArgs {
     /// The definition file
     #[arg(long, value_name = "FILE")]
     pub(crate) def: PathBuf,
-    /// REPO (default `.`) and PROMPT
+    /// The repository (default `.`) and what is to be done in it
     #[arg(value_name = "REPO PROMPT", num_args = 0..=2)]
     pub(crate) positionals: Vec<String>,
     /// Read the prompt from a file (`-` is standard input)

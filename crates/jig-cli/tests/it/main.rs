@@ -12,6 +12,8 @@ mod ends;
 #[cfg(test)]
 mod env;
 #[cfg(test)]
+mod help;
+#[cfg(test)]
 mod interrupts;
 #[cfg(test)]
 mod kills;
@@ -19,6 +21,10 @@ mod kills;
 mod printed_secrets;
 #[cfg(test)]
 mod races;
+#[cfg(test)]
+mod refusals;
+#[cfg(test)]
+mod repositories;
 #[cfg(test)]
 mod stock;
 #[cfg(test)]
