@@ -1,7 +1,9 @@
 //! Embeds the engine and one adapter: a repository and a definition go in, a
 //! branch comes out. No database, no server.
 //!
-//! `cargo run -p jig-engine --example embed -- <repository> <data directory>`
+//! `cargo run -p jig-engine --example embed [-- <repository> <data directory>]`;
+//! without paths it makes a small repository and a data directory, and removes
+//! both at its end.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -10,6 +12,7 @@ use std::sync::Arc;
 
 use jig_engine::host::{HostConfig, HostedRun, Mode, run_attempt};
 use jig_engine::{Engine, EngineConfig, NoSink};
+use jig_git::new_repository::{NewFile, create_repository};
 use jig_git::{Git, GitConfig, repository::Repository};
 use jig_process::{Host, StopSignal, SystemClock};
 use jig_protocol::ids::{AttemptId, JobId, RunId};
@@ -37,14 +40,29 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     jig_process::supervisor_main();
     scripted_agent_main();
     let mut args = env::args_os().skip(1).map(PathBuf::from);
-    let (repository, data) = args.next().zip(args.next()).ok_or("two paths, please")?;
-    tokio::runtime::Runtime::new()?.block_on(embed(repository, data))
+    let runtime = tokio::runtime::Runtime::new()?;
+    if let Some((repository, data)) = args.next().zip(args.next()) {
+        return runtime.block_on(embed(repository, data));
+    }
+    let scratch = tempfile::tempdir()?;
+    let repository = scratch.path().join("sample");
+    let readme = NewFile {
+        path: "README",
+        content: "A sample.\n",
+        executable: false,
+    };
+    runtime.block_on(create_repository(&git(), &repository, &[readme], "Begin"))?;
+    runtime.block_on(embed(repository, scratch.path().to_owned()))
+}
+
+fn git() -> Git {
+    Git::new(GitConfig::new(env::var_os("PATH").unwrap_or_default()))
 }
 
 async fn embed(repository: PathBuf, data: PathBuf) -> Result<(), Box<dyn std::error::Error>> {
     let host = Host::this_program()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let git = Git::new(GitConfig::new(env::var_os("PATH").unwrap_or_default()));
+    let git = git();
     let scripted = ScriptedRuntime::new(host.clone(), Script::parse(SCRIPT)?);
     let runtime: Arc<dyn AgentRuntime> = Arc::new(scripted);
     let config = HostConfig {
