@@ -26,8 +26,12 @@ mod refusals;
 #[cfg(test)]
 mod repositories;
 #[cfg(test)]
+mod secrets;
+#[cfg(test)]
 mod stock;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod toolchains;
 #[cfg(test)]
 mod trial;
