@@ -278,7 +278,6 @@ fn a_run_ends_as_the_table_says() {
         let before = Untouched::of(&repo);
         let definition = env.file("t.yaml", &row.definition);
         let script = env.file("s.yaml", &row.script);
-        println!("--- {}", row.name);
         let done = run(&env, &definition, &script, &repo);
         let report = check_end(&done, row.ends, row.names);
         // Whatever happened, nobody's files were touched, and only what was
