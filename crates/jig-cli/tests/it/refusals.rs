@@ -302,7 +302,6 @@ fn wrong_usage_is_told_before_anything_begins() {
     ];
     let refused = |args: &[&str], code, says: &[&str]| {
         let done = env.jig(&repo, args);
-        println!("{args:?}");
         nothing_began(&env, &done, code, says);
     };
     for (more, code, says) in rows {
