@@ -5,8 +5,28 @@ use std::path::{Path, PathBuf};
 
 use gix::hash::Kind as HashKind;
 
-use crate::attempt_repo::{AttemptPlan, AttemptRepoError};
+use crate::attempt_repo::{AttemptPlan, AttemptRepo, AttemptRepoError};
 use crate::repository::Repository;
+
+impl AttemptRepo {
+    /// Has git leave these directories out of what `git add` finds, written as
+    /// lines of an ignore file. Only in a repository of the attempt's own:
+    /// nothing is written into the operator's.
+    ///
+    /// It is a help to who commits, no guarantee: an ignore file in the tree
+    /// goes before it.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn exclude(&self, directories: &[String]) -> Result<(), AttemptRepoError> {
+        if self.is_in_place() || directories.is_empty() {
+            return Ok(());
+        }
+        let path = self.git_dir().join("info/exclude");
+        let text: String = directories.iter().flat_map(|line| [line, "\n"]).collect();
+        std::fs::write(&path, text).map_err(|source| AttemptRepoError::Io { path, source })
+    }
+}
 
 /// Writes the skeleton: configuration, alternates, shallow boundary, branch,
 /// `HEAD`, and the tree's pointer.

@@ -178,7 +178,9 @@ impl Boundary {
             }
         }
         let commits = self.repo.commits_since(before.head, head).await?;
+        let mut never = BTreeMap::new();
         for (commit, parent) in commits {
+            never.extend(self.undeliverable(parent, commit).await?);
             let differences: Vec<Difference> = self
                 .changed_by(parent, commit)
                 .await?
@@ -204,7 +206,35 @@ impl Boundary {
                     }),
             );
         }
+        let never = never.into_iter().map(|(path, what)| Breach {
+            path,
+            outcome: what.to_owned(),
+        });
+        verdict.breaches.extend(never);
         Ok(())
+    }
+
+    /// What a commit adds to another that no result may hold, since nobody
+    /// judges it: build outputs, and what the base ignores.
+    pub(crate) async fn undeliverable(
+        &self,
+        from: Option<ObjectId>,
+        to: ObjectId,
+    ) -> Result<BTreeMap<RepoPath, &'static str>, BoundaryError> {
+        let from = from.unwrap_or_else(|| ObjectId::empty_tree(to.kind()));
+        let mut found = BTreeMap::new();
+        for entry in self.repo.diff(from, to).await? {
+            if entry.after.is_none() {
+                continue;
+            }
+            let added = self.committed(entry.path);
+            if self.is_output(&added) {
+                found.insert(added.path, "output_committed");
+            } else if added.ignored {
+                found.insert(added.path, "ignored_committed");
+            }
+        }
+        Ok(found)
     }
 
     async fn changed_by(

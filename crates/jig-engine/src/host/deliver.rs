@@ -6,7 +6,7 @@ use jig_protocol::repo_path::RepoPath;
 
 use super::notes::commit_message;
 use super::prepare::{HostConfig, PreparedAttempt};
-use crate::boundary::Boundary;
+use crate::boundary::{Boundary, BoundaryError};
 use crate::redact::Redactor;
 
 /// What was delivered.
@@ -46,6 +46,9 @@ pub enum DeliverError {
     /// The result could not be committed or imported.
     #[error("the result could not be delivered")]
     Commit(#[from] CommitError),
+    /// What the result would hold cannot be known.
+    #[error("the result could not be looked at")]
+    Look(#[from] BoundaryError),
     /// The commit is not what is in the tree.
     #[error(
         "the result's commit is not what was judged: {} path{} differ, the first is {first}",
@@ -91,7 +94,14 @@ pub async fn deliver(
         return Ok(Delivery::with(PublishMarker::NothingToPublish));
     };
     let check = repo.check_commit(guard, capture, commit).await?;
-    let mut differing = check.differing.into_iter().chain(check.uncommitted);
+    let never = boundary
+        .undeliverable(prepared.base.commit(), commit)
+        .await?;
+    let mut differing = check
+        .differing
+        .into_iter()
+        .chain(check.uncommitted)
+        .chain(never.into_keys());
     if let Some(first) = differing.next() {
         return Err(DeliverError::Differs {
             count: 1 + differing.count(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jig_git::repository::{Base, Head, Repository, RepositoryError};
 use jig_git::{AttemptPlan, AttemptRepo, AttemptRepoError, Git, GitError, ObjectError, ObjectId};
 use jig_process::Host;
-use jig_protocol::definition::Definition;
+use jig_protocol::definition::{Definition, DirGrant};
 use jig_protocol::ids::{AttemptId, JobId, RunId};
 use jig_protocol::repo_path::RepoPath;
 use jig_protocol::time::Clock;
@@ -314,6 +314,9 @@ async fn fill(
         Mode::OwnTree => AttemptRepo::prepare(&config.git, lender, &plan).await?,
         Mode::InPlace { .. } => AttemptRepo::in_place(&config.git, lender, &dirs.root).await?,
     };
+    let outputs = &spec.definition.build_outputs;
+    let lines: Vec<String> = outputs.iter().map(DirGrant::ignore_line).collect();
+    repo.exclude(&lines)?;
     let saved_index = match spec.mode {
         Mode::OwnTree => None,
         Mode::InPlace { .. } => {

@@ -205,6 +205,13 @@ impl DirGrant {
         &self.0
     }
 
+    /// The granted directory as a line of an ignore file of git, at the root.
+    #[must_use]
+    pub fn ignore_line(&self) -> String {
+        let dir = self.0.strip_suffix("/**").unwrap_or(&self.0);
+        format!("/{}/", dir.trim_end_matches('/'))
+    }
+
     /// Whether `path` lies in the granted directory, or is that directory.
     ///
     /// Never a licence for a path tracked in the base commit: the caller checks.
@@ -304,6 +311,19 @@ mod tests {
             .parse::<PathPattern>()
             .unwrap()
             .matches(&RepoPath::from(path))
+    }
+
+    #[test]
+    fn a_grant_is_a_line_of_an_ignore_file() {
+        for (grant, line) in [
+            ("target/**", "/target/"),
+            ("out/", "/out/"),
+            ("**/dist/**", "/**/dist/"),
+            ("#odd/x*/**", "/#odd/x*/"),
+        ] {
+            let grant: DirGrant = grant.parse().unwrap();
+            assert_eq!(grant.ignore_line(), line);
+        }
     }
 
     #[test]

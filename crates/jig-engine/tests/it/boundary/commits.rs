@@ -243,3 +243,46 @@ async fn the_work_of_earlier_entries_may_be_committed_by_a_phase_that_writes_not
     );
     assert_eq!(attempt.git(&["rev-parse", "HEAD"]), before);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn build_outputs_and_ignored_files_are_never_committed() {
+    for actor in [COMMITTER, COMMAND] {
+        let fixture = Fixture::new(&[("src/a.rs", "a\n"), (".gitignore", "*.log\n")]);
+        let mut attempt = fixture.attempt().await;
+        let base = attempt.git(&["rev-parse", "HEAD"]);
+        // What adds all there is commits none of it.
+        let verdict = attempt
+            .entry(
+                actor,
+                "mkdir -p target/x; echo o > target/x/o; echo l > src/x.log; git add -A; \
+                 git commit -q --allow-empty -m all",
+            )
+            .await;
+        assert!(
+            verdict.breaches.is_empty() && verdict.head_moved,
+            "{verdict:?}"
+        );
+        let head = attempt.git(&["rev-parse", "HEAD"]);
+        assert_eq!(attempt.git(&["diff", "--name-only", &base, &head]), "");
+        // What insists is taken back, also from a history that removed it again.
+        for (script, path, outcome) in [
+            ("git add -f target", "target/x/o", "output_committed"),
+            ("git add -f src/x.log", "src/x.log", "ignored_committed"),
+            (
+                "git add -f target; git commit -qm there; git rm -rq --cached target",
+                "target/x/o",
+                "output_committed",
+            ),
+        ] {
+            let script = format!("git reset -q; {script}; git commit -qm it");
+            let verdict = attempt.entry(actor, &script).await;
+            assert_eq!(
+                breaches(&verdict),
+                [(path.to_owned(), outcome.to_owned())],
+                "{script}"
+            );
+            assert_eq!(attempt.git(&["rev-parse", "HEAD"]), head, "{script}");
+            assert!(attempt.exists("target/x/o") && attempt.exists("src/x.log"));
+        }
+    }
+}
