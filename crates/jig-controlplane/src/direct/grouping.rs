@@ -14,6 +14,9 @@ const FIRST_WAIT: Duration = Duration::from_millis(200);
 const SECOND_WAIT: Duration = Duration::from_secs(5);
 /// The second group does not wait when this many events are pending.
 const SECOND_EVENTS: usize = 500;
+/// How long a group that could not be committed waits before the next try,
+/// whatever is due: a full disk is not emptied by asking.
+const RETRY_WAIT: Duration = Duration::from_secs(1);
 /// More than this is not kept in memory: it is read from the trace file later.
 const PENDING_EVENTS: usize = 10_000;
 const PENDING_BYTES: usize = 8 * 1024 * 1024;
@@ -28,6 +31,8 @@ pub(super) struct Grouping {
     phase_ended: bool,
     /// Events were dropped here, or a commit failed: the trace file knows.
     behind: bool,
+    /// The last commit failed: not before then.
+    retry_at: Option<Monotonic>,
 }
 
 /// When to commit.
@@ -75,6 +80,9 @@ impl Grouping {
         let Some(oldest) = self.oldest else {
             return Due::Later;
         };
+        if let Some(then) = self.retry_at {
+            return Due::At(then);
+        }
         match self.commits {
             0..=2 if self.phase_ended => Due::Now,
             0 => Due::At(oldest.saturating_add(FIRST_WAIT)),
@@ -88,6 +96,7 @@ impl Grouping {
     pub(super) fn take(&mut self) -> Group {
         self.commits += 1;
         self.oldest = None;
+        self.retry_at = None;
         self.bytes = 0;
         let events = std::mem::take(&mut self.pending);
         if std::mem::take(&mut self.behind) {
@@ -100,6 +109,7 @@ impl Grouping {
     /// A commit did not succeed: nothing later may be stored before it.
     pub(super) fn failed(&mut self, now: Monotonic) {
         self.oldest.get_or_insert(now);
+        self.retry_at = Some(now.saturating_add(RETRY_WAIT));
         self.commits = self.commits.saturating_sub(1);
         self.fall_behind();
     }
@@ -212,8 +222,25 @@ mod tests {
         let _lost = grouping.take();
         grouping.failed(at(10));
         grouping.push(event(2, EventKind::ToolCall), at(20));
-        assert_eq!(grouping.due(), Due::At(at(210)));
+        assert_eq!(grouping.due(), Due::At(at(1_010)));
         assert_eq!(grouping.take(), Group::FromTrace);
+    }
+
+    #[test]
+    fn a_group_that_fails_again_and_again_is_never_due_at_once() {
+        let mut grouping = Grouping::default();
+        grouping.push(event(1, EventKind::PhaseStart), at(0));
+        grouping.push(event(2, EventKind::PhaseEnd), at(0));
+        assert_eq!(grouping.due(), Due::Now);
+        for round in 0..3 {
+            let now = round * 1_000;
+            let _lost = grouping.take();
+            grouping.failed(at(now));
+            grouping.push(event(round + 3, EventKind::PhaseEnd), at(now));
+            assert_eq!(grouping.due(), Due::At(at(now + 1_000)));
+        }
+        assert_eq!(grouping.take(), Group::FromTrace);
+        assert_eq!(grouping.due(), Due::Later);
     }
 
     #[test]
