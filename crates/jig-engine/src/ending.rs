@@ -5,6 +5,7 @@ use std::error::Error;
 use jig_process::StopReason;
 use jig_protocol::event::AgentOutcome;
 use jig_protocol::outcome::{AttemptEnd, Cause};
+use jig_protocol::text;
 
 use crate::fault::Fault;
 
@@ -40,7 +41,7 @@ impl Ending {
 
     /// The same, with an error and everything behind it.
     pub(crate) fn broken(error: &(dyn Error + 'static)) -> Self {
-        Self::infrastructure(chain_text(error))
+        Self::infrastructure(text::with_causes(error))
     }
 
     /// What was asked for cannot be done as configured.
@@ -110,16 +111,4 @@ impl From<Fault> for Ending {
     fn from(fault: Fault) -> Self {
         Self::infrastructure(fault.to_string())
     }
-}
-
-/// An error and its causes as one line.
-pub(crate) fn chain_text(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
 }

@@ -18,7 +18,7 @@ use jig_protocol::{limits, text};
 
 use crate::acceptance;
 use crate::attempt::{AttemptOutcome, EngineConfig, Ran};
-use crate::ending::{Ending, chain_text};
+use crate::ending::Ending;
 use crate::fault::Step;
 use crate::host::{self, DeliverError, Delivery, HostConfig, PreparedAttempt};
 use crate::redact::Redactor;
@@ -168,7 +168,7 @@ async fn deliver(
         Ok(Err(ending)) => ending,
         Ok(Ok(Ok(delivery))) => return (verdict, delivery),
         Ok(Ok(Err(error @ (DeliverError::Tampered | DeliverError::Differs { .. })))) => {
-            Ending::breach(chain_text(&error))
+            Ending::breach(text::with_causes(&error))
         }
         Ok(Ok(Err(error))) => Ending::broken(&error),
         Err(reason) => Ending::infrastructure(format!("the result was not delivered: {reason}")),

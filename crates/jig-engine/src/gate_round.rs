@@ -7,13 +7,13 @@ use jig_process::{Deadline, Environment, LiveSupervisors, StopReason};
 use jig_protocol::definition::{GateName, Phase};
 use jig_protocol::envelope::Envelope;
 use jig_protocol::event::{EventBody, GateRound, LeftoversStopped};
-use jig_protocol::limits;
 use jig_protocol::outcome::GateReport;
+use jig_protocol::{limits, text};
 
 use crate::agent_phase::violations;
 use crate::attempt::Attempt;
 use crate::command::CommandContext;
-use crate::ending::{Ending, chain_text};
+use crate::ending::Ending;
 use crate::fault::Step;
 use crate::gates::{EntryChanges, GateContext, GateRun, run_gate};
 use crate::home::CommandVars;
@@ -90,7 +90,7 @@ impl Attempt<'_> {
                 "gate {} of phase {} could not be run: {}",
                 gate.name,
                 phase.name,
-                chain_text(&error)
+                text::with_causes(&error)
             ))
         })
     }
@@ -116,7 +116,7 @@ impl Attempt<'_> {
             .bound(self.boundary()?.changed_since_entry(&before))
             .await;
         match looked {
-            Ok(found) => Ok(found.map_err(|error| chain_text(&error))),
+            Ok(found) => Ok(found.map_err(|error| text::with_causes(&error))),
             Err(StopReason::PhaseTimeout) => Ok(Err(
                 "the phase's time was up while it was looked at".to_owned(),
             )),

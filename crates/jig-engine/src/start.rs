@@ -7,13 +7,13 @@ use jig_process::StopReason;
 use jig_protocol::definition::features::not_yet_runnable;
 use jig_protocol::definition::{Role, RuntimeName, SandboxTier};
 use jig_protocol::event::{AttemptStart, EventBody, RuntimeInUse, Sandbox};
-use jig_protocol::limits;
 use jig_protocol::outcome::{Cause, SandboxReport};
+use jig_protocol::{limits, text};
 use jig_runtime::{AgentRuntime, Capabilities};
 
 use crate::attempt::{Attempt, Request};
 use crate::boundary::Boundary;
-use crate::ending::{Ending, chain_text};
+use crate::ending::Ending;
 use crate::fault::Step;
 
 /// The agent of one role.
@@ -104,7 +104,7 @@ impl Attempt<'_> {
             }),
             Ok(Err(error)) => Err(Ending::configuration(format!(
                 "the runtime {name} cannot be used: {}",
-                chain_text(&error)
+                text::with_causes(&error)
             ))),
             Err(StopReason::PhaseTimeout) => Err(Ending::configuration(format!(
                 "the runtime {name} did not say who it is within {} s",
@@ -210,7 +210,7 @@ impl Attempt<'_> {
         self.boundary = Some(opened.map_err(|error| {
             Ending::infrastructure(format!(
                 "the work tree could not be captured: {}",
-                chain_text(&error)
+                text::with_causes(&error)
             ))
         })?);
         Ok(())

@@ -21,6 +21,19 @@ pub fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// An error and everything behind it, on one line.
+#[must_use]
+pub fn with_causes(error: &(dyn std::error::Error + '_)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}
+
 /// `text` in backticks for a message: cut to 60 characters, with what could
 /// drive a terminal escaped.
 #[must_use]
@@ -57,6 +70,19 @@ mod tests {
         assert_eq!(quoted("a\u{1b}[2Jb\n"), "`a\\u{1b}[2Jb\\n`");
         assert_eq!(quoted("\u{202e}x"), "`\\u{202e}x`");
         assert_eq!(quoted(&"é".repeat(1000)).chars().count(), 63);
+    }
+
+    #[test]
+    fn every_cause_of_an_error_is_told_in_order() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("outer")]
+        struct Outer(#[source] std::fmt::Error);
+        let cause = std::fmt::Error.to_string();
+        assert_eq!(with_causes(&std::fmt::Error), cause);
+        assert_eq!(
+            with_causes(&Outer(std::fmt::Error)),
+            format!("outer: {cause}")
+        );
     }
 
     proptest::proptest! {

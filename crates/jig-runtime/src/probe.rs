@@ -72,7 +72,7 @@ impl Asker {
             Deadline::new(Arc::clone(&self.clock)).and_within(self.bound, StopReason::PhaseTimeout);
         let outcome = run_command(&self.host, command, &deadline)
             .await
-            .map_err(|error| unusable(crate::supervise::with_causes(&error)))?;
+            .map_err(|error| unusable(jig_protocol::text::with_causes(&error)))?;
         match outcome.end {
             CommandEnd::Code(code) => Ok(Answer {
                 code,

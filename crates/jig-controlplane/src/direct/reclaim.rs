@@ -7,6 +7,7 @@ use std::sync::Arc;
 use jig_protocol::event::Event;
 use jig_protocol::ids::{AttemptId, RunId};
 use jig_protocol::lifecycle::{AttemptState, RunState};
+use jig_protocol::text;
 
 use super::HOLDER;
 use super::marker::{self, Marker};
@@ -78,26 +79,14 @@ pub async fn reclaim_dead_runs<E: AttemptExecutor>(
         if let Err(error) = reclaim_run(store, executor, run, &path, &mut report.attempts).await {
             report
                 .problems
-                .push(format!("run {run}: {}", chain(&error)));
+                .push(format!("run {run}: {}", text::with_causes(&error)));
         }
     }
     match unmarked(store).await {
         Ok(runs) => report.unmarked = runs,
-        Err(error) => report.problems.push(chain(&error)),
+        Err(error) => report.problems.push(text::with_causes(&error)),
     }
     report
-}
-
-/// An error with its causes, on one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 async fn reclaim_run<E: AttemptExecutor>(

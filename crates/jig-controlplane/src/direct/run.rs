@@ -7,6 +7,7 @@ use std::time::Duration;
 use jig_protocol::event::Event;
 use jig_protocol::ids::AttemptId;
 use jig_protocol::lifecycle::Outcome;
+use jig_protocol::text;
 use jig_protocol::token::TokenDigest;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +16,7 @@ use super::HOLDER;
 use super::event_writer::EventWriter;
 use super::heartbeat::Heartbeat;
 use super::marker::{self, Marker};
-use super::reclaim::{ReclaimReport, chain, clean_up, reclaim_dead_runs};
+use super::reclaim::{ReclaimReport, clean_up, reclaim_dead_runs};
 use super::request::{DirectOutcome, DirectRequest};
 use super::trace_tail::{TraceError, TraceTail};
 use crate::executor::{AttemptExecutor, AttemptOrder, Completion, DeadAttempt, EventSink};
@@ -221,7 +222,10 @@ impl<E: AttemptExecutor> Attempt<E> {
         joined(heartbeat, "heartbeat").await;
         let (state, not_recorded) = match recorded {
             Ok(stored) => (stored.state, None),
-            Err(error) => (completion.outcome.attempt_state(), Some(chain(&error))),
+            Err(error) => (
+                completion.outcome.attempt_state(),
+                Some(text::with_causes(&error)),
+            ),
         };
         DirectOutcome {
             run_id: self.order.run_id,
@@ -300,7 +304,7 @@ impl<E: AttemptExecutor> Attempt<E> {
                 Err(CompleteError::Transition(TransitionError::Store(error)))
                     if tries < RECORD_TRIES =>
                 {
-                    tracing::warn!(%attempt, error = chain(&error), "recording the end again");
+                    tracing::warn!(%attempt, error = text::with_causes(&error), "recording the end again");
                     let clock = self.store.clock();
                     let next = clock.monotonic().saturating_add(RECORD_PAUSE);
                     clock.sleep_until(next).await;

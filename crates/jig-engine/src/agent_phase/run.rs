@@ -8,13 +8,14 @@ use jig_protocol::definition::{Name, Phase, Role};
 use jig_protocol::envelope::Envelope;
 use jig_protocol::event::{AgentStart, EventBody};
 use jig_protocol::outcome::Cause;
+use jig_protocol::text;
 
 use super::ladder::Ladder;
 use super::prompt::{self, PromptValues};
 use crate::attempt::Attempt;
 use crate::boundary::EntryKind;
 use crate::budget::backoff;
-use crate::ending::{Ending, chain_text};
+use crate::ending::Ending;
 use crate::entry::{Close, Closed};
 use crate::fault::Step;
 use crate::home::HomeError;
@@ -174,7 +175,7 @@ impl Attempt<'_> {
         let before = captured.map_err(|error| {
             Ending::infrastructure(format!(
                 "the work tree could not be captured: {}",
-                chain_text(&error)
+                text::with_causes(&error)
             ))
         })?;
         if let Some(open) = self.state.open.as_mut() {

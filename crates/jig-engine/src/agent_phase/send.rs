@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use jig_process::{Confinement, StopReason};
 use jig_protocol::event::{DegradedCorrection, EngineError, EventBody, RateLimited};
-use jig_protocol::limits;
 use jig_protocol::outcome::{AttemptEnd, Cause, FailureClass};
+use jig_protocol::{limits, text};
 use jig_runtime::{FilterSource, SendControl, SendEnd, SendReport, SendRequest, Stopped};
 use tokio::sync::mpsc;
 
@@ -14,7 +14,7 @@ use super::ladder::Ladder;
 use super::transcript::{Exchange, digest};
 use crate::attempt::Attempt;
 use crate::budget::backoff;
-use crate::ending::{Ending, chain_text};
+use crate::ending::Ending;
 use crate::entry::Close;
 use crate::fault::Step;
 use crate::redact::RedactingFilter;
@@ -254,7 +254,7 @@ impl Attempt<'_> {
             Ending::infrastructure(format!(
                 "the HOME of role {} could not be prepared: {}",
                 ladder.owner,
-                chain_text(&error)
+                text::with_causes(&error)
             ))
         };
         let prompts = self.prepared.prompts.get(ladder.owner).ok_or_else(|| {
@@ -309,7 +309,7 @@ impl Attempt<'_> {
             self.trace.emit(
                 Some(ladder.name()),
                 &EventBody::EngineError(EngineError {
-                    error: chain_text(&error),
+                    error: text::with_causes(&error),
                 }),
             );
         }

@@ -12,7 +12,7 @@ use super::report::{Adapted, adapt};
 use crate::attempt::Attempt;
 use crate::boundary::EntryKind;
 use crate::command::end_text;
-use crate::ending::{Ending, chain_text};
+use crate::ending::Ending;
 use crate::entry::{Close, Closed};
 use crate::fault::Step;
 use crate::state::{Failure, PhaseRun};
@@ -99,7 +99,7 @@ impl Attempt<'_> {
                 Ending::infrastructure(format!(
                     "the command of phase {} could not be run: {}",
                     phase.name,
-                    chain_text(&error)
+                    text::with_causes(&error)
                 ))
             })?;
         self.tell_leftovers(

@@ -7,17 +7,17 @@ use jig_process::{Deadline, StopReason};
 use jig_protocol::definition::{Phase, PhaseKind};
 use jig_protocol::envelope::{Envelope, EnvelopeStatus};
 use jig_protocol::event::{self, AgentOutcome, EventBody, PhaseDeath, RollbackFailed};
-use jig_protocol::limits;
 use jig_protocol::outcome::{
     AttemptEnd, Cause, FailureClass, GateReport, PhaseKindTag, PhaseStatus,
 };
 use jig_protocol::time::Timestamp;
+use jig_protocol::{limits, text};
 
 use super::verdict::rules_of;
 use crate::attempt::Attempt;
 use crate::boundary::{Before, Verdict};
 use crate::budget::Meter;
-use crate::ending::{Ending, chain_text};
+use crate::ending::Ending;
 use crate::fault::Step;
 use crate::state::{Failure, PhaseRun};
 use crate::unwind::caught;
@@ -200,7 +200,7 @@ impl Attempt<'_> {
             Ok(Ok(verdict)) => Ok(Some(verdict)),
             Ok(Err(error)) => Err(Ending::infrastructure(format!(
                 "the changes of phase {phase} could not be judged: {}",
-                chain_text(&error)
+                text::with_causes(&error)
             ))),
             Err(reason) => Err(Ending::infrastructure(format!(
                 "the changes of phase {phase} could not be judged: {reason}"
@@ -260,7 +260,7 @@ impl Attempt<'_> {
             Ok(Ok(undone)) => Err(self.dead_breach(open, undone.breaches)),
             Ok(Err(error)) => Err(Ending::infrastructure(format!(
                 "a dead entry could not be undone: {}",
-                chain_text(&error)
+                text::with_causes(&error)
             ))),
             Err(reason) => Err(Ending::infrastructure(format!(
                 "a dead entry could not be undone: {reason}"

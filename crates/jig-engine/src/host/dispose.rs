@@ -1,10 +1,11 @@
 //! What stays of an attempt that ended, and what goes.
 
+use jig_protocol::text;
 use std::path::PathBuf;
 
 use super::notes::keep_notes;
 use super::prepare::PreparedAttempt;
-use super::retention::{remove_off_thread, with_cause};
+use super::retention::remove_off_thread;
 use crate::redact::Redactor;
 
 /// What decides about the tree.
@@ -73,7 +74,7 @@ pub async fn dispose(
     if !policy.unsafe_to_touch {
         for dir in prepared.dirs.transient() {
             if let Err(error) = remove_off_thread(dir).await {
-                disposed.problems.push(with_cause(&error));
+                disposed.problems.push(text::with_causes(&error));
             }
         }
     }
@@ -94,7 +95,7 @@ async fn dispose_tree(prepared: &PreparedAttempt, policy: DisposePolicy, dispose
         return;
     }
     if let Err(error) = remove_off_thread(tree.clone()).await {
-        let problem = with_cause(&error);
+        let problem = text::with_causes(&error);
         disposed.tree_kept = Some((tree, problem.clone()));
         disposed.problems.push(problem);
     }
@@ -127,6 +128,6 @@ async fn restore_index(prepared: &PreparedAttempt) -> Option<String> {
             .err()
             .map(|error| format!("the index could not be put back: {error}")),
         Ok(_) => None,
-        Err(error) => Some(with_cause(&error)),
+        Err(error) => Some(text::with_causes(&error)),
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use jig_git::repository::Repository;
 use jig_git::{Git, RemoveError, attempt_repo, remove_tree};
 use jig_protocol::ids::{AttemptId, RunId};
-use jig_protocol::limits;
 use jig_protocol::time::Timestamp;
+use jig_protocol::{limits, text};
 
 use super::layout::AttemptDirs;
 use super::manifest::Manifest;
@@ -184,19 +184,19 @@ pub(super) async fn forget_attempt(
     };
     remove_off_thread(dirs.git())
         .await
-        .map_err(|error| with_cause(&error))?;
+        .map_err(|error| text::with_causes(&error))?;
     if let Some(lender) = lender {
         let path = crate::beneath::os_path(&lender);
         // A lender that is gone, or no repository any more, holds no pin.
         if let Ok(lender) = Repository::discover(git, path).await {
             attempt_repo::release_pin(git, &lender, attempt)
                 .await
-                .map_err(|error| with_cause(&error))?;
+                .map_err(|error| text::with_causes(&error))?;
         }
     }
     remove_off_thread(dirs.root.clone())
         .await
-        .map_err(|error| with_cause(&error))
+        .map_err(|error| text::with_causes(&error))
 }
 
 /// Removes a tree without holding up other tasks.
@@ -210,18 +210,6 @@ pub(super) async fn remove_off_thread(path: PathBuf) -> Result<(), RemoveError> 
                 source: std::io::Error::other(error),
             })
         })
-}
-
-/// An error and what caused it, in one line.
-pub(super) fn with_cause(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 /// Removes every download cache below the data directory. Only while no run

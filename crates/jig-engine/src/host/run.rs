@@ -11,13 +11,13 @@ use jig_protocol::definition::{self, RuntimeName};
 use jig_protocol::ids::{AttemptId, JobId, RunId};
 use jig_protocol::lifecycle::attempt::AttemptState;
 use jig_protocol::outcome::{AttemptEnd, Cause, ResultDocument};
+use jig_protocol::text;
 
 use super::deliver::Delivery;
 use super::dispose::{DisposePolicy, Disposed, dispose};
 use super::layout::AttemptDirs;
 use super::prepare::{Mode, PrepareError, PrepareSpec, prepare};
 use crate::attempt::{AttemptInput, AttemptOutcome, Engine};
-use crate::ending::chain_text;
 use crate::finish::never_began;
 use crate::trace::EventSink;
 
@@ -142,7 +142,7 @@ async fn tell_of(
                 config,
                 sink,
                 error.cause(),
-                &chain_text(error),
+                &text::with_causes(error),
             )
             .await
         }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jig_process::{Host, RemoveAtEnd, Spec, Stdin, StopReason, Supervised, Teardown};
-use jig_protocol::limits;
 use jig_protocol::outcome::FailureClass;
 use jig_protocol::time::{Clock, Monotonic};
+use jig_protocol::{limits, text};
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::task::JoinSet;
 
@@ -50,7 +50,7 @@ pub async fn supervise<D: Dialect>(
         Ok(child) => child,
         Err(error) => {
             files::remove(&private);
-            return SendReport::not_started(FailureClass::Other, with_causes(&error));
+            return SendReport::not_started(FailureClass::Other, text::with_causes(&error));
         }
     };
     session.sends += 1;
@@ -89,17 +89,6 @@ fn spec(invocation: Invocation, request: &SendRequest, control: &SendControl) ->
     spec.confinement = request.confinement.clone();
     spec.live = control.live.clone();
     spec
-}
-
-/// An error and its causes in one line.
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 /// Why the attending came to an end.

@@ -26,4 +26,3 @@ mod hearing;
 mod pipes;
 
 pub use attend::supervise;
-pub(crate) use attend::with_causes;
