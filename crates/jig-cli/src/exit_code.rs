@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use serde::{Serialize, Serializer};
+
 /// How the program ends. See `jig --help`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -18,16 +20,10 @@ pub(crate) enum Exit {
     Interrupted = 130,
 }
 
-impl Exit {
-    /// The exit whose number a report carries.
-    pub(crate) const fn from_code(code: u8) -> Self {
-        match code {
-            0 => Self::Done,
-            2 => Self::Usage,
-            3 => Self::Rejected,
-            130 => Self::Interrupted,
-            _ => Self::Infrastructure,
-        }
+/// As its number.
+impl Serialize for Exit {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u8(*self as u8)
     }
 }
 

@@ -32,7 +32,8 @@ pub(crate) struct RunReport {
     pub(crate) attempt_id: String,
     pub(crate) state: String,
     pub(crate) outcome: Verdict,
-    pub(crate) exit_code: u8,
+    #[serde(rename = "exit_code")]
+    pub(crate) exit: Exit,
     pub(crate) publish: PublishMarker,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) publish_hold: Option<String>,
@@ -80,6 +81,12 @@ pub(crate) fn verdict(state: &str, cause: Option<Cause>) -> (Verdict, Exit) {
     }
 }
 
+/// One check of a gate or of acceptance, as a line for people.
+pub(crate) fn check_line(ok: bool, item: &str, note: &str) -> String {
+    let mark = if ok { "ok  " } else { "FAIL" };
+    format!("  {mark} {item}: {note}")
+}
+
 impl RunReport {
     /// The lines that come from the result document.
     pub(crate) fn phases_of(result: &ResultDocument) -> Vec<PhaseLine> {
@@ -125,8 +132,7 @@ impl RunReport {
         if let Some(acceptance) = &self.acceptance {
             writeln!(out, "acceptance:")?;
             for check in &acceptance.checks {
-                let mark = if check.ok { "ok  " } else { "FAIL" };
-                writeln!(out, "  {mark} {}: {}", check.item, check.note)?;
+                writeln!(out, "{}", check_line(check.ok, &check.item, &check.note))?;
             }
         }
         if !self.changed_paths.is_empty() {

@@ -280,8 +280,9 @@ fn looks_like_object(text: &str, start: usize) -> bool {
     word.len() < inner.len() && word.trim_start().starts_with(':')
 }
 
-/// The JSON type of a value, for messages.
-fn kind(value: &Value) -> &'static str {
+/// The JSON type of a value, as an agent would name it.
+#[must_use]
+pub fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
@@ -305,7 +306,7 @@ fn status(fields: &Fields) -> Result<EnvelopeStatus, EnvelopeError> {
         ))),
         Some(other) => Err(EnvelopeError(format!(
             "the field `status` must be a string, not {}",
-            kind(other)
+            type_name(other)
         ))),
     }
 }
@@ -316,7 +317,7 @@ fn optional_text(fields: &Fields, name: &str) -> Result<String, EnvelopeError> {
         Some(Value::String(text)) => Ok(text.clone()),
         Some(other) => Err(EnvelopeError(format!(
             "the field `{name}` must be a string, not {}",
-            kind(other)
+            type_name(other)
         ))),
     }
 }
@@ -328,7 +329,7 @@ fn artifacts(fields: &Fields) -> Result<Option<Vec<String>>, EnvelopeError> {
         Some(other) => {
             return Err(EnvelopeError(format!(
                 "the field `artifacts` must be a list of strings, not {}",
-                kind(other)
+                type_name(other)
             )));
         }
     };
@@ -338,7 +339,7 @@ fn artifacts(fields: &Fields) -> Result<Option<Vec<String>>, EnvelopeError> {
             return Err(EnvelopeError(format!(
                 "the field `artifacts` must be a list of strings; entry {} is {}",
                 index + 1,
-                kind(item)
+                type_name(item)
             )));
         };
         artifacts.push(path.clone());

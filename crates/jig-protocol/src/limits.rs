@@ -44,6 +44,24 @@ macro_rules! limits {
     (@value time, $value:expr) => { LimitValue::Time($value) };
 }
 
+/// How much is kept of what has ended: on disk and in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Older ones go.
+    pub age: Duration,
+    /// Of the younger ones, the newest this many stay.
+    pub attempts: u32,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            age: RETAINED_FOR,
+            attempts: RETAINED_ATTEMPTS,
+        }
+    }
+}
+
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 

@@ -13,6 +13,7 @@ use crate::commands::diff;
 use crate::evidence::{find, json_line, open};
 use crate::exit_code::{CommandError, CommandResult, Exit};
 use crate::output;
+use crate::report::check_line;
 use crate::settings::Settings;
 
 /// Events read from the store at a time.
@@ -128,8 +129,7 @@ fn result_prose(result: &ResultDocument) -> String {
     if let Some(acceptance) = &result.acceptance {
         out.push_str("acceptance:\n");
         for check in &acceptance.checks {
-            let mark = if check.ok { "ok  " } else { "FAIL" };
-            let _infallible = writeln!(out, "  {mark} {}: {}", check.item, check.note);
+            let _infallible = writeln!(out, "{}", check_line(check.ok, &check.item, &check.note));
         }
     }
     if let Some(hold) = &result.publish_hold {
@@ -219,10 +219,10 @@ async fn gates(
             output::result_line(&output::harmless(&gate_title(check)));
             last = Some(check.seq);
         }
-        let mark = if check.ok { "ok  " } else { "FAIL" };
-        output::result_line(&output::harmless(&format!(
-            "  {mark} {}: {}",
-            check.item, check.note
+        output::result_line(&output::harmless(&check_line(
+            check.ok,
+            &check.item,
+            &check.note,
         )));
     }
     Ok(())

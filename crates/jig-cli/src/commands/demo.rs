@@ -62,7 +62,7 @@ pub(crate) async fn run(args: DemoArgs, settings: &Settings) -> CommandResult {
         settings,
     )
     .await?;
-    let accepted = Exit::from_code(report.exit_code) == Exit::Done;
+    let accepted = report.exit == Exit::Done;
     let branch = report.branch.clone();
     let exit = print(&report, settings)?;
     if accepted && !settings.json {

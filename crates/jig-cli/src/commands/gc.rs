@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use jig_controlplane::service::{Retention as StoreRetention, apply_prune, plan_prune};
+use jig_controlplane::service::{apply_prune, plan_prune};
 use jig_controlplane::{Store, direct};
-use jig_engine::host::retention::{self, GcPlan, Kept, Needed, Retention};
+use jig_engine::host::retention::{self, GcPlan, Kept, Needed};
 use jig_protocol::ids::AttemptId;
+use jig_protocol::limits::Retention;
 use serde::Serialize;
 
 use crate::args::GcArgs;
@@ -60,7 +61,7 @@ async fn prune(args: &GcArgs, store: &Store, machine: &Machine) -> Result<Pruned
     let running = |run| direct::may_be_running(data, run);
     let snapshot = retention::snapshot(data, &running).map_err(CommandError::infrastructure)?;
     let plan = GcPlan::new(snapshot, Retention::default(), now);
-    let rows = plan_prune(store, StoreRetention::default())
+    let rows = plan_prune(store, Retention::default())
         .await
         .map_err(CommandError::infrastructure)?;
     let mut done = Pruned {

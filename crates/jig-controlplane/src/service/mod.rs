@@ -22,7 +22,7 @@ pub use claim_job::{Claim, ClaimError, ClaimRequest, claim_job, claim_next};
 pub(crate) use complete_attempt::lose_attempt;
 pub use complete_attempt::{CompleteError, complete_attempt};
 pub use pin_targets::{PinError, UnpinnedTarget, pin_targets};
-pub use prune::{PrunePlan, Retention, apply_prune, plan_prune};
+pub use prune::{PrunePlan, apply_prune, plan_prune};
 pub(crate) use record_events::record_events_unowned;
 pub use record_events::{Recorded, record_events};
 pub use register_holder::{Registration, register_holder};

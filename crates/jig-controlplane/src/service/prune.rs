@@ -1,31 +1,11 @@
 //! Retention: which finished attempts the store no longer keeps.
 
-use std::time::Duration;
-
 use jig_protocol::ids::AttemptId;
-use jig_protocol::limits::{RETAINED_ATTEMPTS, RETAINED_FOR};
+use jig_protocol::limits::Retention;
 use jig_protocol::time::Timestamp;
 
 use crate::store::prune::{self, PruneCandidate};
 use crate::store::{Store, StoreError};
-
-/// How much is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retention {
-    /// At most so many finished attempts, the newest.
-    pub attempts: u32,
-    /// Finished no longer ago than that.
-    pub age: Duration,
-}
-
-impl Default for Retention {
-    fn default() -> Self {
-        Self {
-            attempts: RETAINED_ATTEMPTS,
-            age: RETAINED_FOR,
-        }
-    }
-}
 
 /// Which attempts go. Never one that is open, belongs to an open job, or whose
 /// work tree is kept.

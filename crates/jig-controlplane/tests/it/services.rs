@@ -7,12 +7,13 @@ use std::time::Duration;
 use jig_controlplane::Store;
 use jig_controlplane::executor::{Completion, RetainedTree};
 use jig_controlplane::service::{
-    self, Admission, AdmitError, Claim, ClaimError, ClaimRequest, Registration, Retention, Target,
+    self, Admission, AdmitError, Claim, ClaimError, ClaimRequest, Registration, Target,
     TransitionError, WorktreeError,
 };
 use jig_controlplane::store::{AttemptLookup, WorktreeState};
 use jig_protocol::ids::JobId;
 use jig_protocol::lifecycle::{AttemptState, JobState, Outcome, Refusal, RunState};
+use jig_protocol::limits::Retention;
 use jig_protocol::token::{LeaseToken, TokenDigest};
 use tokio::sync::Barrier;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jig_protocol::envelope::Envelope;
+use jig_protocol::envelope::{Envelope, type_name};
 use jig_protocol::outcome::Check;
 use jig_protocol::repo_path::RepoPath;
 use serde_json::Value;
@@ -115,17 +115,5 @@ fn judge_claim(claim: &str, path: Option<&RepoPath>, changed: &EntryChanges) -> 
         Some(Gone::Yes) => Check::pass(claim, "was removed"),
         Some(Gone::No) => Check::pass(claim, "was changed"),
         None => Check::fail(claim, "is claimed but did not change"),
-    }
-}
-
-/// The JSON type of a value, as an agent would name it.
-pub(super) fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
     }
 }

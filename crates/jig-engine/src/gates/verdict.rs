@@ -1,10 +1,8 @@
 //! `verdict_consistent`: a review's verdict agrees with its own evidence.
 
-use jig_protocol::envelope::Envelope;
+use jig_protocol::envelope::{Envelope, type_name};
 use jig_protocol::outcome::Check;
 use serde_json::Value;
-
-use super::diff::type_name;
 
 /// `approved`, `blocking` and `findings` do not contradict each other, and a
 /// rejection names its reason.

@@ -1,34 +1,16 @@
 //! What `jig gc` may remove: a plan made of a snapshot, then a short loop.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use jig_git::repository::Repository;
 use jig_git::{Git, RemoveError, attempt_repo, remove_tree};
 use jig_protocol::ids::{AttemptId, RunId};
+use jig_protocol::limits::Retention;
+use jig_protocol::text;
 use jig_protocol::time::Timestamp;
-use jig_protocol::{limits, text};
 
 use super::layout::AttemptDirs;
 use super::manifest::Manifest;
-
-/// How long attempts are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retention {
-    /// Older ones go.
-    pub max_age: Duration,
-    /// Of the younger ones, the newest this many stay.
-    pub max_attempts: usize,
-}
-
-impl Default for Retention {
-    fn default() -> Self {
-        Self {
-            max_age: limits::RETAINED_FOR,
-            max_attempts: limits::RETAINED_ATTEMPTS as usize,
-        }
-    }
-}
 
 /// What is on disk of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,8 +64,8 @@ impl GcPlan {
         snapshot.sort_by_key(|kept| std::cmp::Reverse((kept.made_at, kept.attempt)));
         let mut plan = Self::default();
         for (newer, kept) in snapshot.into_iter().enumerate() {
-            let expired = now.saturating_since(kept.made_at) > retention.max_age
-                || newer >= retention.max_attempts;
+            let expired = now.saturating_since(kept.made_at) > retention.age
+                || newer >= retention.attempts as usize;
             match (expired, kept.needed) {
                 (false, _) => {}
                 (true, None) => plan.remove.push(kept),
@@ -232,6 +214,8 @@ pub async fn release_tree(tree: &Path) -> Result<(), RemoveError> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const DAY: u64 = 24 * 60 * 60;
@@ -257,8 +241,8 @@ mod tests {
     fn age_and_number_both_bound_and_what_is_needed_stays() {
         let now = Timestamp::EPOCH.saturating_add(Duration::from_secs(100 * DAY));
         let retention = Retention {
-            max_age: Duration::from_secs(30 * DAY),
-            max_attempts: 3,
+            age: Duration::from_secs(30 * DAY),
+            attempts: 3,
         };
         let snapshot = vec![
             kept(1, None),

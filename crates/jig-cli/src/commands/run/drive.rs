@@ -18,7 +18,7 @@ use super::request::Request;
 use crate::args::RunArgs;
 use crate::cancel::{self, Interrupt};
 use crate::compose::{self, Machine, SystemRandom};
-use crate::exit_code::{CommandError, CommandResult, Exit};
+use crate::exit_code::{CommandError, CommandResult};
 use crate::output;
 use crate::progress::{Progress, Show};
 use crate::report::{RunReport, verdict};
@@ -41,7 +41,7 @@ pub(crate) fn print(report: &RunReport, settings: &Settings) -> CommandResult {
     } else {
         output::result(&output::harmless(&report.prose()));
     }
-    Ok(Exit::from_code(report.exit_code))
+    Ok(report.exit)
 }
 
 /// A run that is ready to be executed.
@@ -259,7 +259,7 @@ fn report(outcome: DirectOutcome<HostReport>) -> RunReport {
         attempt_id: outcome.attempt_id.to_string(),
         state: state.to_owned(),
         outcome: verdict,
-        exit_code: exit as u8,
+        exit,
         publish: result
             .as_ref()
             .map_or(PublishMarker::NotAttempted, |result| result.publish),

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use jig_engine::host::retention::{GcPlan, Needed, Retention, apply, snapshot};
+use jig_engine::host::retention::{GcPlan, Needed, apply, snapshot};
 use jig_engine::host::{DisposePolicy, PreparedAttempt, dispose};
 use jig_engine::redact::Redactor;
+use jig_protocol::limits::Retention;
 
 use crate::fixture::{FREE, Fixture, no_secrets};
 
@@ -21,8 +22,8 @@ pub(crate) async fn forget(fixture: &Fixture, prepared: &PreparedAttempt) {
     assert!(disposed.problems.is_empty(), "{disposed:?}");
     let found = snapshot(&fixture.config.data_dir, &|_| false).unwrap();
     let retention = Retention {
-        max_age: Duration::ZERO,
-        max_attempts: 0,
+        age: Duration::ZERO,
+        attempts: 0,
     };
     let plan = GcPlan::new(found, retention, fixture.config.clock.now());
     let report = apply(&plan, &fixture.config.git).await;
@@ -132,8 +133,8 @@ async fn garbage_collection_takes_the_pin_with_the_repository_and_no_kept_tree()
     };
     dispose(&attempt.prepared, &no_secrets(), rejected).await;
     let retention = Retention {
-        max_age: Duration::ZERO,
-        max_attempts: 0,
+        age: Duration::ZERO,
+        attempts: 0,
     };
     let now = fixture.config.clock.now();
     let plan_now = |running| {
@@ -161,8 +162,8 @@ async fn garbage_collection_works_when_the_lender_is_gone() {
     std::fs::remove_dir_all(fixture.repo.path()).unwrap();
     let found = snapshot(&fixture.config.data_dir, &|_| false).unwrap();
     let retention = Retention {
-        max_age: Duration::ZERO,
-        max_attempts: 0,
+        age: Duration::ZERO,
+        attempts: 0,
     };
     let plan = GcPlan::new(found, retention, fixture.config.clock.now());
     let report = apply(&plan, &fixture.config.git).await;
