@@ -12,7 +12,7 @@ use jig_protocol::ids::{AttemptId, JobId, RunId};
 use jig_protocol::lifecycle::attempt::AttemptState;
 use jig_protocol::limits;
 use jig_protocol::outcome::{AttemptEnd, Cause, ResultDocument};
-use jig_runtime::Runtimes;
+use jig_runtime::{Capabilities, Runtimes};
 
 use crate::boundary::Boundary;
 use crate::budget::SendBudget;
@@ -41,6 +41,8 @@ pub type RandomSource = Arc<dyn Fn() -> u64 + Send + Sync>;
 pub struct EngineConfig {
     /// The agents there are.
     pub runtimes: Runtimes,
+    /// What is known of them already; the others are asked by each attempt.
+    pub known: BTreeMap<RuntimeName, Capabilities>,
     /// The machine: directories, git, clock, operator, the program with the
     /// hidden modes.
     pub host: HostConfig,
@@ -60,6 +62,7 @@ impl EngineConfig {
     pub fn new(runtimes: Runtimes, host: HostConfig, random: RandomSource) -> Self {
         Self {
             runtimes,
+            known: BTreeMap::new(),
             host,
             random,
             max_sends: limits::MAX_SENDS,

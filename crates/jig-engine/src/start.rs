@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jig_process::StopReason;
 use jig_protocol::definition::features::not_yet_runnable;
-use jig_protocol::definition::{Role, RuntimeName, SandboxTier};
+use jig_protocol::definition::{RuntimeName, SandboxTier};
 use jig_protocol::event::{AttemptStart, EventBody, RuntimeInUse, Sandbox};
 use jig_protocol::outcome::{Cause, SandboxReport};
 use jig_protocol::{limits, text};
@@ -75,7 +75,11 @@ impl Attempt<'_> {
             let Some(role) = definition.roster.get(owner) else {
                 continue;
             };
-            let name = runtime_name(request, role, definition.runtime.as_ref());
+            let name = definition.runtime_of(
+                role,
+                request.runtime_override.as_ref(),
+                request.default_runtime.as_ref(),
+            );
             let found = match probed.get(&name) {
                 Some(found) => found.clone(),
                 None => {
@@ -94,6 +98,12 @@ impl Attempt<'_> {
         let runtime = self.engine.runtimes.get(name).ok_or_else(|| {
             Ending::configuration(format!("the runtime {name} is not available here"))
         })?;
+        if let Some(known) = self.engine.known.get(name) {
+            return Ok(RoleRuntime {
+                runtime: Arc::clone(runtime),
+                capabilities: known.clone(),
+            });
+        }
         let bound = self
             .deadline
             .and_within(limits::PROBE_TIMEOUT, StopReason::PhaseTimeout);
@@ -222,17 +232,4 @@ impl Attempt<'_> {
             .get(role)
             .ok_or_else(|| Ending::infrastructure(format!("role {role} has no runtime")))
     }
-}
-
-/// The runtime of a role: what replaces all, its own, what replaces the
-/// default, the default.
-fn runtime_name(request: &Request, role: &Role, default: Option<&RuntimeName>) -> RuntimeName {
-    request
-        .runtime_override
-        .as_ref()
-        .or(role.runtime.as_ref())
-        .or(request.default_runtime.as_ref())
-        .or(default)
-        .cloned()
-        .unwrap_or_else(|| RuntimeName::new(RuntimeName::CLAUDE_CODE))
 }

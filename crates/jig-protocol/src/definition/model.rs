@@ -54,10 +54,21 @@ impl Definition {
             .find(|(_, phase)| phase.name.as_str() == name)
     }
 
-    /// The runtime a role runs on: its own, else the definition's.
+    /// The runtime a role runs on: what replaces all, its own, what replaces
+    /// the definition's default, that default, and without any Claude Code.
     #[must_use]
-    pub fn runtime_of<'a>(&'a self, role: &'a Role) -> Option<&'a RuntimeName> {
-        role.runtime.as_ref().or(self.runtime.as_ref())
+    pub fn runtime_of(
+        &self,
+        role: &Role,
+        replaces_all: Option<&RuntimeName>,
+        replaces_default: Option<&RuntimeName>,
+    ) -> RuntimeName {
+        replaces_all
+            .or(role.runtime.as_ref())
+            .or(replaces_default)
+            .or(self.runtime.as_ref())
+            .cloned()
+            .unwrap_or_else(|| RuntimeName::new(RuntimeName::CLAUDE_CODE))
     }
 
     /// Every environment name that any role needs, sorted, each once.

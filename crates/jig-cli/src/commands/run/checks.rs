@@ -1,14 +1,14 @@
 //! What is looked at before a run is admitted: the repository and the agents.
 //! Nothing is written.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow};
 use jig_engine::host::{HostConfig, Mode, check_clean, check_prompts};
 use jig_git::repository::{Base, Head, Repository};
-use jig_protocol::definition::{Definition, RuntimeName};
-use jig_runtime::Runtimes;
+use jig_protocol::definition::RuntimeName;
+use jig_runtime::{Capabilities, Runtimes};
 
 use super::request::Request;
 use crate::cancel::Interrupt;
@@ -102,33 +102,24 @@ fn in_place(repository: &Repository) -> Result<(), CommandError> {
 }
 
 /// The runtimes that the definition's agent phases will use.
-pub(crate) fn runtimes_in_use(
-    definition: &Definition,
-    chosen: Option<&RuntimeName>,
-) -> BTreeSet<RuntimeName> {
-    let scripted = chosen.filter(|name| name.as_str() == RuntimeName::SCRIPTED);
-    let fallback = RuntimeName::new(RuntimeName::CLAUDE_CODE);
+pub(crate) fn runtimes_in_use(request: &Request) -> BTreeSet<RuntimeName> {
+    let (replaces_all, replaces_default) = request.runtimes();
+    let definition = &request.definition;
     definition
         .phases
         .iter()
         .filter(|phase| phase.is_agent())
         .filter_map(|phase| definition.roster.get(phase.owner()?))
-        .map(|role| {
-            let default = chosen.or(definition.runtime.as_ref()).unwrap_or(&fallback);
-            scripted
-                .or(role.runtime.as_ref())
-                .unwrap_or(default)
-                .clone()
-        })
+        .map(|role| definition.runtime_of(role, replaces_all, replaces_default))
         .collect()
 }
 
-/// Asks every runtime in use who it is; what they warn of.
+/// Asks every runtime in use who it is.
 pub(crate) async fn probe(
     runtimes: &Runtimes,
     in_use: &BTreeSet<RuntimeName>,
-) -> Result<Vec<String>, CommandError> {
-    let mut warnings = Vec::new();
+) -> Result<BTreeMap<RuntimeName, Capabilities>, CommandError> {
+    let mut known = BTreeMap::new();
     for name in in_use {
         let runtime = runtimes.get(name).ok_or_else(|| {
             CommandError::infrastructure(anyhow!(
@@ -143,7 +134,7 @@ pub(crate) async fn probe(
                 CommandError::infrastructure(error)
                     .hint("jig doctor says what is missing; jig demo needs no agent at all")
             })?;
-        warnings.extend(capabilities.warnings);
+        known.insert(name.clone(), capabilities);
     }
-    Ok(warnings)
+    Ok(known)
 }

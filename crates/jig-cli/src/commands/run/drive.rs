@@ -6,6 +6,7 @@ use std::time::Duration;
 use jig_controlplane::Store;
 use jig_controlplane::direct::{self, DirectError, DirectOutcome, DirectRequest};
 use jig_controlplane::store::OpenOptions;
+use jig_engine::{Engine, EngineConfig};
 use jig_protocol::definition::SandboxTier;
 use jig_protocol::lifecycle::AttemptState;
 use jig_protocol::outcome::{Budgets, Cause, PublishMarker, SandboxReport, Spend};
@@ -81,10 +82,11 @@ pub(crate) async fn execute(order: Order, settings: &Settings) -> Result<RunRepo
         .take()
         .map(|script| scripted(&machine, script));
     let runtimes = compose::runtimes(&machine, scripted.clone());
-    let in_use = checks::runtimes_in_use(&request.definition, request.runtime.as_ref());
-    let warnings = or_interrupt(&mut interrupt, checks::probe(&runtimes, &in_use)).await?;
-    warnings
-        .iter()
+    let in_use = checks::runtimes_in_use(&request);
+    let known = or_interrupt(&mut interrupt, checks::probe(&runtimes, &in_use)).await?;
+    known
+        .values()
+        .flat_map(|found| &found.warnings)
         .for_each(|warning| output::note(&output::harmless(&format!("warning: {warning}"))));
 
     let store = Store::open(
@@ -95,13 +97,12 @@ pub(crate) async fn execute(order: Order, settings: &Settings) -> Result<RunRepo
     .await
     .map_err(CommandError::infrastructure)?;
     let progress = Arc::new(Progress::new(settings.show));
-    let executor = Arc::new(Executor::new(
-        &machine,
-        data_dir,
-        runtimes,
-        &request,
-        Arc::clone(&progress),
-    ));
+    let host = machine.host_config(data_dir);
+    let engine = Engine::new(EngineConfig {
+        known,
+        ..EngineConfig::new(runtimes, host, Arc::new(compose::random_number))
+    });
+    let executor = Arc::new(Executor::new(engine, &request, Arc::clone(&progress)));
     let direct = direct_request(&request, &pinned, &in_use, settings);
     let cancel = CancellationToken::new();
     let outcome = with_progress(

@@ -9,17 +9,15 @@ use jig_controlplane::executor::{
     AttemptOrder, Completion, DeadAttempt, EventSink as StoreSink, RetainedTree,
 };
 use jig_engine::host::{self, HostedRun, Mode};
-use jig_engine::{Engine, EngineConfig, EventSink, SinkError};
+use jig_engine::{Engine, EventSink, SinkError};
 use jig_process::{StopReason, StopSignal};
 use jig_protocol::definition::RuntimeName;
 use jig_protocol::event::Event;
 use jig_protocol::lifecycle::Outcome;
 use jig_protocol::outcome::Cause;
-use jig_runtime::Runtimes;
 use tokio_util::sync::CancellationToken;
 
 use super::request::Request;
-use crate::compose::{Machine, random_number};
 use crate::output;
 use crate::progress::Progress;
 
@@ -37,39 +35,26 @@ pub(crate) struct Executor {
     mode: Mode,
     keep: bool,
     seed_auth: bool,
-    runtime: Option<RuntimeName>,
+    runtime_override: Option<RuntimeName>,
+    default_runtime: Option<RuntimeName>,
     progress: Arc<Progress>,
 }
 
 impl Executor {
-    pub(crate) fn new(
-        machine: &Machine,
-        data_dir: PathBuf,
-        runtimes: Runtimes,
-        request: &Request,
-        progress: Arc<Progress>,
-    ) -> Self {
-        let host = machine.host_config(data_dir);
+    pub(crate) fn new(engine: Engine, request: &Request, progress: Arc<Progress>) -> Self {
+        let (replaces_all, replaces_default) = request.runtimes();
         Self {
-            engine: Engine::new(EngineConfig::new(runtimes, host, Arc::new(random_number))),
+            engine,
             mode: request.mode,
             keep: request.keep,
             seed_auth: request.seed_auth,
-            runtime: request.runtime.clone(),
+            runtime_override: replaces_all.cloned(),
+            default_runtime: replaces_default.cloned(),
             progress,
         }
     }
 
-    /// `scripted` replaces every runtime, another name the default only.
-    fn runtimes(&self) -> (Option<RuntimeName>, Option<RuntimeName>) {
-        match &self.runtime {
-            Some(name) if name.as_str() == RuntimeName::SCRIPTED => (Some(name.clone()), None),
-            other => (None, other.clone()),
-        }
-    }
-
     fn hosted(&self, order: AttemptOrder, events: StoreSink, cancel: StopSignal) -> HostedRun {
-        let (runtime_override, default_runtime) = self.runtimes();
         HostedRun {
             run_id: order.run_id,
             job_id: order.job_id,
@@ -86,8 +71,8 @@ impl Executor {
                 progress: Arc::clone(&self.progress),
             }),
             seed_auth: self.seed_auth,
-            runtime_override,
-            default_runtime,
+            runtime_override: self.runtime_override.clone(),
+            default_runtime: self.default_runtime.clone(),
             keep: self.keep,
         }
     }

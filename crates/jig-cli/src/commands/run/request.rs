@@ -75,6 +75,17 @@ impl Request {
     }
 }
 
+impl Request {
+    /// What replaces every runtime, and what replaces the default only:
+    /// `scripted` is the one that replaces all.
+    pub(crate) fn runtimes(&self) -> (Option<&RuntimeName>, Option<&RuntimeName>) {
+        match &self.runtime {
+            Some(name) if name.as_str() == RuntimeName::SCRIPTED => (Some(name), None),
+            other => (None, other.as_ref()),
+        }
+    }
+}
+
 fn refuse_what_cannot_run(definition: &Definition) -> Result<(), CommandError> {
     let missing = not_yet_runnable(definition);
     if missing.is_empty() {
