@@ -6,7 +6,9 @@
 //! happen is prevented or found by those who watch it.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, BufRead, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -15,6 +17,8 @@ use std::process::{Command, Stdio};
 use jig_process::hidden_mode;
 use jig_protocol::outcome::FailureClass;
 use jig_protocol::text;
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
 use serde_json::json;
 
 use crate::script::{End, Mode, Step, Text};
@@ -54,11 +58,31 @@ fn complain(error: &io::Error) -> i32 {
     70
 }
 
-/// Becomes `command` in a session of its own.
+/// Becomes `command` in a session of its own. Stdin is a pipe that whoever
+/// started this process watches: it closes when the command has taken over.
 fn detached(command: &OsStr) -> io::Error {
-    match rustix::process::setsid() {
-        Ok(_) => shell(command).exec(),
-        Err(error) => error.into(),
+    match leave_session() {
+        Ok(_closes_at_exec) => shell(command).exec(),
+        Err(error) => error,
+    }
+}
+
+fn leave_session() -> io::Result<OwnedFd> {
+    let pipe = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
+    rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
+    rustix::process::setsid()?;
+    Ok(pipe)
+}
+
+/// Waits until the other end of the pipe is closed.
+fn wait_for_close(pipe: &impl AsFd) -> io::Result<()> {
+    let mut watched = [PollFd::new(pipe, PollFlags::empty())];
+    loop {
+        match rustix::event::poll(&mut watched, None) {
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
 }
 
@@ -253,12 +277,19 @@ impl Agent<'_> {
         } else {
             shell(OsStr::new(command))
         };
-        match left.stdin(Stdio::null()).spawn() {
-            Ok(child) => Ok(self.log(
-                "spawn",
-                format!("`{command}`"),
-                Some(json!({"pid": child.id()})),
-            )?),
+        let stdin = if setsid {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        };
+        let started = left.stdin(stdin).spawn().and_then(|mut child| {
+            // Returns with the command running, not with what becomes it.
+            let taken_over = child.stdin.take();
+            taken_over.map_or(Ok(()), |pipe| wait_for_close(&pipe))?;
+            Ok(child.id())
+        });
+        match started {
+            Ok(pid) => Ok(self.log("spawn", format!("`{command}`"), Some(json!({"pid": pid})))?),
             Err(error) => Err(Halt::Fault(format!(
                 "`spawn: {command}` could not be started: {error}"
             ))),
