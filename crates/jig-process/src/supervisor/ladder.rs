@@ -51,14 +51,10 @@ pub(crate) fn stop_family(family: &mut impl Family, grace: Duration) -> io::Resu
     if family.is_gone()? {
         return Ok(stopped);
     }
-    let alive = live_members(family)?;
+    let mut asked = HashSet::new();
+    let alive = ask_to_end(family, &mut asked)?;
     stopped.found = command_lines(&alive);
-    for member in &alive {
-        signal(member, Signal::TERM);
-        // A stopped process acts on TERM only when it is continued.
-        signal(member, Signal::CONT);
-    }
-    if wait_gone(family, grace)? {
+    if wait_gone(family, &mut asked, grace)? {
         return Ok(stopped);
     }
     let kill_until = Instant::now() + KILL_BOUND;
@@ -82,8 +78,13 @@ pub(crate) fn stop_family(family: &mut impl Family, grace: Duration) -> io::Resu
     }
 }
 
-/// Waits until none is left, at most the grace, which may get shorter.
-fn wait_gone(family: &mut impl Family, grace: Duration) -> io::Result<bool> {
+/// Waits until none is left, at most the grace, which may get shorter. Whoever
+/// was made while the others were being asked is asked as well.
+fn wait_gone(
+    family: &mut impl Family,
+    asked: &mut HashSet<Who>,
+    grace: Duration,
+) -> io::Result<bool> {
     let mut until = Instant::now() + grace;
     loop {
         let left = until.saturating_duration_since(Instant::now());
@@ -96,25 +97,44 @@ fn wait_gone(family: &mut impl Family, grace: Duration) -> io::Result<bool> {
         if family.is_gone()? {
             return Ok(true);
         }
+        ask_to_end(family, asked)?;
     }
+}
+
+/// A process, told apart from a later one with its number.
+type Who = (i32, u64);
+
+/// Asks the members to end that were not asked yet; those.
+fn ask_to_end(family: &mut impl Family, asked: &mut HashSet<Who>) -> io::Result<Vec<Entry>> {
+    // A stopped process acts on TERM only when it is continued.
+    signal_new(family, asked, &[Signal::TERM, Signal::CONT])
 }
 
 /// Stops the members from making new ones while they are being ended.
 fn freeze(family: &mut impl Family) -> io::Result<()> {
     let mut frozen = HashSet::new();
     for _ in 0..FREEZE_PASSES {
-        let mut grown = false;
-        for member in live_members(family)? {
-            if frozen.insert((member.pid.as_raw_pid(), member.start_time)) {
-                signal(&member, Signal::STOP);
-                grown = true;
-            }
-        }
-        if !grown {
+        if signal_new(family, &mut frozen, &[Signal::STOP])?.is_empty() {
             break;
         }
     }
     Ok(())
+}
+
+/// Sends the signals to the members that are not in `seen` yet; those.
+fn signal_new(
+    family: &mut impl Family,
+    seen: &mut HashSet<Who>,
+    signals: &[Signal],
+) -> io::Result<Vec<Entry>> {
+    let mut members = live_members(family)?;
+    members.retain(|member| seen.insert((member.pid.as_raw_pid(), member.start_time)));
+    for member in &members {
+        for each in signals {
+            signal(member, *each);
+        }
+    }
+    Ok(members)
 }
 
 fn live_members(family: &mut impl Family) -> io::Result<Vec<Entry>> {

@@ -109,7 +109,7 @@ async fn who_lost_its_supervisor_is_found_by_its_home() {
     let mut ours = start(&home, stubborn);
     let mut namesake = start(
         &dir.path().join("roles/builder/home-of-another"),
-        "sleep 613",
+        "exec sleep 613",
     );
     // Who merely works there is not ours to end.
     let mut visitor = std::process::Command::new("sleep")
