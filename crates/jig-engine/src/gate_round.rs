@@ -177,12 +177,17 @@ impl Attempt<'_> {
 
     /// The environment of the phase's commands.
     pub(crate) async fn command_env(&mut self, phase: &Phase) -> Result<Environment, Ending> {
-        let deadline = self.deadline.clone();
-        let head_sha = deadline
+        // Not given up half-way: what jig leaves unfinished in the attempt's
+        // repository would be taken for something that an agent put there.
+        let unwinding = self.unwinding();
+        let head_sha = unwinding
             .bound(self.boundary()?.head_sha())
             .await
             .map_err(|reason| Ending::stopped(reason, "while JIG_HEAD_SHA was made"))?
             .map_err(|error| Ending::broken(&error))?;
+        if let Some(reason) = self.deadline.reached() {
+            return Err(Ending::stopped(reason, "while JIG_HEAD_SHA was made"));
+        }
         let vars = CommandVars {
             base_sha: self.prepared.base_sha(),
             head_sha,

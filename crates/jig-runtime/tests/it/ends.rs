@@ -66,7 +66,11 @@ async fn without_a_result_the_exit_code_and_stderr_are_told() {
 async fn a_descendant_that_holds_the_streams_holds_nothing_up() {
     let bench = Bench::new();
     let done = bench
-        .run("sleep 600 & echo $! > pid; echo result yes")
+        .run(
+            "sleep 600 & echo $! > pid
+            until tr '\\0' ' ' < /proc/$!/cmdline | grep -q '^sleep 600'; do sleep 0.01; done
+            echo result yes",
+        )
         .await;
     assert_eq!(done.report.end, answered("yes"));
     assert!(

@@ -61,7 +61,8 @@ async fn cancelled_at_every_event() {
             assert_eq!(
                 ran.outcome.end,
                 AttemptEnd::Cancelled,
-                "{at}: {}",
+                "{at}: {}: {}",
+                ran.error(),
                 ran.shape()
             );
             assert_eq!(ran.outcome.state, AttemptState::Cancelled);
