@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use rustix::process::{Pid, WaitOptions, getpid, getsid, waitpid};
+use rustix::process::{Pid, WaitOptions, getpid, waitpid};
 
 use super::registry::{Live, live};
 use crate::supervisor::{Family, Stopped, stop_family};
@@ -37,11 +37,13 @@ impl Look {
     /// `held`: meanwhile no supervisor is started or reaped.
     fn take(held: &Live) -> io::Result<Self> {
         let snapshot = table::snapshot()?;
-        let me = getpid().as_raw_pid();
-        let session = getsid(None)?.as_raw_pid();
+        // Asked of the table as well: in a namespace of processes the leader
+        // of this session may be outside, and is then told as 0 in both.
+        let me = table::entry(getpid())?
+            .ok_or_else(|| io::Error::other("this process is not in the table of processes"))?;
         let is_stray = |entry: &&Entry| {
-            entry.parent == me
-                && entry.session != session
+            entry.parent == me.pid.as_raw_pid()
+                && entry.session != me.session
                 && entry.pid.as_raw_pid() > 1
                 && !held.contains(entry.pid.as_raw_pid())
         };

@@ -45,6 +45,41 @@ async fn a_supervisor_killed_by_its_own_command_takes_it_along() {
     assert_none_marked(&marker);
 }
 
+/// Containers and CI start a program so: the leader of its session is outside
+/// of its namespace of processes and has no number there.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_session_led_from_outside_the_namespace_is_no_obstacle() {
+    let unshare = |program: &std::path::Path| {
+        let mut command = std::process::Command::new("unshare");
+        command.args([
+            "--user",
+            "--map-root-user",
+            "--pid",
+            "--fork",
+            "--mount-proc",
+        ]);
+        command.arg(program);
+        command
+    };
+    let possible = unshare("true".as_ref()).output();
+    if !possible.is_ok_and(|output| output.status.success()) {
+        println!("skipped: this system makes no namespaces of processes");
+        return;
+    }
+    let output = unshare(&std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "death::the_children_of_a_killed_supervisor_are_stopped",
+        ])
+        .args(["--test-threads", "1"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("1 passed"), "{text}");
+}
+
 #[tokio::test]
 async fn a_supervisor_that_is_stuck_is_ended_too() {
     let marker = unique_marker("stuck");
