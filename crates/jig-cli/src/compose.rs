@@ -45,7 +45,10 @@ impl Machine {
             .home
             .clone()
             .unwrap_or_else(|| PathBuf::from("/nonexistent"));
-        let empty_home = tempfile::tempdir().map_err(CommandError::infrastructure)?;
+        let empty_home = tempfile::tempdir().map_err(|error| {
+            CommandError::infrastructure(error)
+                .hint("jig needs a directory for temporary files: $TMPDIR, else /tmp")
+        })?;
         Ok(Self {
             clock: Arc::new(SystemClock::new()),
             host,

@@ -31,13 +31,28 @@ fn main() -> ExitCode {
     jig_process::supervisor_main();
     jig_runtime_scripted::scripted_agent_main();
     let cli = Cli::parse();
-    match start(cli) {
+    match start(cli).and_then(told) {
         Ok(exit) => exit.into(),
         Err(error) => {
             complain(&error);
             error.exit.into()
         }
     }
+}
+
+/// Nobody may take a result for told that did not arrive. A code that says more
+/// than success stays.
+fn told(exit: Exit) -> CommandResult {
+    let Some(error) = output::lost() else {
+        return Ok(exit);
+    };
+    let mut error = CommandError::infrastructure(
+        anyhow::Error::new(error).context("the result could not be written to standard output"),
+    );
+    if exit != Exit::Done {
+        error.exit = exit;
+    }
+    Err(error)
 }
 
 fn start(cli: Cli) -> CommandResult {

@@ -1,11 +1,28 @@
 //! The two streams: results to stdout, everything else to stderr.
 
-use std::io::Write;
+use std::io::{self, ErrorKind, Write};
+use std::sync::Mutex;
+use std::sync::PoisonError;
 
-/// Prints a result. A reader that has gone away is not an error of ours.
+/// The first result that could not be written.
+static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
+
+/// Prints a result. A reader that has gone away is not an error of ours; any
+/// other failure is remembered for [`lost`].
 pub(crate) fn result(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let mut out = io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    if let Err(error) = written
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        let mut lost = LOST.lock().unwrap_or_else(PoisonError::into_inner);
+        lost.get_or_insert(error);
+    }
+}
+
+/// Why results did not arrive, when some did not: on a full disk, say.
+pub(crate) fn lost() -> Option<io::Error> {
+    LOST.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 /// Prints one result line.

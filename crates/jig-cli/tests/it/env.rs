@@ -97,7 +97,7 @@ impl Env {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    fn command(&self, cwd: &Path, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, cwd: &Path, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_jig"));
         command
             .args(args)

@@ -18,6 +18,8 @@ mod interrupts;
 #[cfg(test)]
 mod kills;
 #[cfg(test)]
+mod outputs;
+#[cfg(test)]
 mod printed_secrets;
 #[cfg(test)]
 mod races;
