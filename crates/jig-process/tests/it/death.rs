@@ -1,5 +1,6 @@
 //! Supervisors and jigs that are killed.
 
+use std::io::Write as _;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -64,7 +65,8 @@ fn a_session_led_from_outside_the_namespace_is_no_obstacle() {
     };
     let possible = unshare("true".as_ref()).output();
     if !possible.is_ok_and(|output| output.status.success()) {
-        println!("skipped: this system makes no namespaces of processes");
+        let why = "this system makes no namespaces of processes";
+        let _ = writeln!(std::io::stderr(), "skipped: {why}");
         return;
     }
     let output = unshare(&std::env::current_exe().unwrap())
