@@ -51,9 +51,10 @@ pub(crate) fn stop_family(family: &mut impl Family, grace: Duration) -> io::Resu
     if family.is_gone()? {
         return Ok(stopped);
     }
+    // Read first: one that is ending has no command line any more.
+    stopped.found = command_lines(&live_members(family)?);
     let mut asked = HashSet::new();
-    let alive = ask_to_end(family, &mut asked)?;
-    stopped.found = command_lines(&alive);
+    ask_to_end(family, &mut asked)?;
     if wait_gone(family, &mut asked, grace)? {
         return Ok(stopped);
     }
@@ -104,10 +105,10 @@ fn wait_gone(
 /// A process, told apart from a later one with its number.
 type Who = (i32, u64);
 
-/// Asks the members to end that were not asked yet; those.
-fn ask_to_end(family: &mut impl Family, asked: &mut HashSet<Who>) -> io::Result<Vec<Entry>> {
+/// Asks the members to end that were not asked yet.
+fn ask_to_end(family: &mut impl Family, asked: &mut HashSet<Who>) -> io::Result<()> {
     // A stopped process acts on TERM only when it is continued.
-    signal_new(family, asked, &[Signal::TERM, Signal::CONT])
+    signal_new(family, asked, &[Signal::TERM, Signal::CONT]).map(|_| ())
 }
 
 /// Stops the members from making new ones while they are being ended.
