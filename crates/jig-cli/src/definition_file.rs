@@ -30,8 +30,12 @@ impl DefinitionFile {
         Ok(Self::from_text(path, text))
     }
 
-    /// Parses a text under a name.
-    pub(crate) fn from_text(path: &Path, text: String) -> Self {
+    /// Parses a text under a name. A byte order mark is no part of the text, and
+    /// of no column.
+    pub(crate) fn from_text(path: &Path, mut text: String) -> Self {
+        if text.starts_with('\u{feff}') {
+            text.remove(0);
+        }
         let parsed = parse(&text);
         Self {
             path: path.to_owned(),
@@ -83,9 +87,11 @@ pub(crate) fn read_bounded(from: impl std::io::Read, max: usize) -> anyhow::Resu
         return Err(anyhow!("it is larger than {max} bytes"));
     }
     String::from_utf8(bytes).map_err(|error| {
-        anyhow!(
-            "it is not UTF-8 (at byte {})",
-            error.utf8_error().valid_up_to()
-        )
+        let end = error.utf8_error().valid_up_to();
+        let before = String::from_utf8_lossy(error.as_bytes().get(..end).unwrap_or_default());
+        let line = before.matches('\n').count() + 1;
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let column = before.get(start..).unwrap_or_default().chars().count() + 1;
+        anyhow!("it is not UTF-8 (line {line}, column {column})")
     })
 }

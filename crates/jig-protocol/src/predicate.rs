@@ -160,7 +160,7 @@ impl FromStr for Guard {
             && !trimmed.contains("==")
             && !trimmed.contains("!=")
         {
-            if ["true", "false", "null"].contains(&trimmed) {
+            if LITERAL_WORDS.contains(&trimmed) {
                 return Err(InvalidPredicate {
                     text: text.to_owned(),
                     why: "a lone word names a field, and this one is a literal".to_owned(),
@@ -178,6 +178,9 @@ impl FromStr for Guard {
     }
 }
 
+/// Words that stand for a value and thus for no field.
+const LITERAL_WORDS: [&str; 3] = ["true", "false", "null"];
+
 impl FromStr for Predicate {
     type Err = InvalidPredicate;
 
@@ -194,6 +197,11 @@ impl FromStr for Predicate {
         if !is_field_name(field) {
             return Err(refuse(
                 "it must start with a field name (`[A-Za-z_][A-Za-z0-9_]*`)",
+            ));
+        }
+        if LITERAL_WORDS.contains(&field) {
+            return Err(refuse(
+                "it must start with a field name, and this one is a literal",
             ));
         }
         let rest = rest.trim_start();

@@ -104,13 +104,22 @@ fn say(file: &DefinitionFile, ok: bool, color: bool) {
     let path = file.path.display();
     match &file.definition {
         Some(definition) if ok => output::result_line(&format!(
-            "ok {path}: {}, {} phases, {} roles",
+            "ok {path}: {}, {}, {}",
             definition.name,
-            definition.phases.len(),
-            definition.roster.len()
+            counted(definition.phases.len(), "phase"),
+            counted(definition.roster.len(), "role")
         )),
-        _ => output::note(&format!("{path}: {errors} errors, {warnings} warnings")),
+        _ => output::note(&format!(
+            "{path}: {}, {}",
+            counted(errors, "error"),
+            counted(warnings, "warning")
+        )),
     }
+}
+
+fn counted(many: usize, what: &str) -> String {
+    let s = if many == 1 { "" } else { "s" };
+    format!("{many} {what}{s}")
 }
 
 /// `jig def explain --json`.

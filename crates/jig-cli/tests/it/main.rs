@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod boundary;
 #[cfg(test)]
+mod definitions;
+#[cfg(test)]
 mod demo;
 #[cfg(test)]
 mod direct;

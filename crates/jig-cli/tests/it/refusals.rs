@@ -162,7 +162,7 @@ fn validating_answers_for_every_file() {
     let done = validate(&[]);
     assert_eq!(
         done.expect(0).stdout,
-        format!("ok {}: lax, 1 phases, 1 roles\n", lax.display())
+        format!("ok {}: lax, 1 phase, 1 role\n", lax.display())
     );
     assert!(done.stderr.contains("W001"), "{}", done.stderr);
     validate(&["--strict"]).expect(2);

@@ -381,12 +381,12 @@ impl<'t, 'p> Builder<'t, 'p> {
             info if info.is_empty() => "the text is not YAML".to_owned(),
             info => format!("the text is not YAML: {info}"),
         };
-        Box::new(Diagnostic::new(
-            Code::Syntax,
-            Span::in_text(self.text, at, at),
-            "",
-            message,
-        ))
+        let mut problem =
+            Diagnostic::new(Code::Syntax, Span::in_text(self.text, at, at), "", message);
+        if let Some(help) = syntax_help(&error.info()) {
+            problem.help(help);
+        }
+        Box::new(problem)
     }
 
     fn complain(&mut self, code: Code, span: &YamlSpan, message: String) -> &mut Diagnostic {
@@ -418,4 +418,13 @@ impl<'t, 'p> Builder<'t, 'p> {
             end_column: column.saturating_add(clamp(shown.chars().count())),
         }
     }
+}
+
+/// What to do about the two mistakes in writing YAML that are made most.
+fn syntax_help(info: &str) -> Option<&'static str> {
+    if info.contains("tab") {
+        return Some("indent with spaces; YAML takes no tabs");
+    }
+    let colon = info.contains("mapping values are not allowed");
+    colon.then_some("a text that holds `: ` must be quoted; or this line is indented too far")
 }

@@ -135,3 +135,109 @@ fn shown_to_machines_with_stable_names() {
         })
     );
 }
+
+/// What people get wrong in writing YAML itself or a type, with what they are
+/// told to do: place of the first problem, and a part of its help.
+#[test]
+fn the_first_problem_says_where_and_what_to_do() {
+    let phase = "phases:\n  - {name: p, kind: code, command: x";
+    let chain = format!("{phase}}}\n");
+    let rows: &[(String, &str, &str)] = &[
+        (
+            format!("name: t\n{phase}, gates: [tests_pass]}}\n"),
+            "E011 3:47",
+            "write it as `{name: tests_pass}`",
+        ),
+        (
+            format!("name: t\n{phase}, writes: src/a.txt}}\n"),
+            "E011 3:47",
+            "for a list of one, write `[src/a.txt]`",
+        ),
+        (
+            format!("name: t\nacceptance: all_phases_passed\n{chain}"),
+            "E011 2:13",
+            "write `[all_phases_passed]`",
+        ),
+        (
+            format!("name: t\nbudget_usd: \"5\"\n{chain}"),
+            "E011 2:13",
+            "remove them",
+        ),
+        (
+            format!("name: t\n{phase}, reports_fields: \"true\"}}\n"),
+            "E011 3:55",
+            "remove them",
+        ),
+        (
+            format!("name: t\n{phase}, reports_fields: yes}}\n"),
+            "E011 3:55",
+            "`true` and `false`",
+        ),
+        (
+            format!(
+                "name: t\n{phase}, gates: [{{name: tests_pass, command: x, budget: \"2\"}}]}}\n"
+            ),
+            "E011 3:86",
+            "remove them",
+        ),
+        (format!("name: 5\n{chain}"), "E011 1:7", "quote it: \"5\""),
+        (
+            format!("name:\n{chain}"),
+            "E011 1:5",
+            "give the key a value or remove it",
+        ),
+        (
+            format!("name: t\nlimits: {{phase_timeout: 5}}\n{chain}"),
+            "E018 2:25",
+            "`30m`",
+        ),
+        (
+            format!("name: t\nruntime: cluade-code\n{chain}"),
+            "E013 2:10",
+            "did you mean `claude-code`?",
+        ),
+        (
+            format!("name: t\nacceptence: []\n{chain}"),
+            "E010 2:1",
+            "did you mean `acceptance`?",
+        ),
+        (
+            format!("name: t\n{phase}, on_fial: {{}}}}\n"),
+            "E010 3:39",
+            "did you mean `on_fail`?",
+        ),
+        (
+            "name: t\nphases:\n\t- name: p\n".to_owned(),
+            "E001 3:2",
+            "indent with spaces",
+        ),
+        (
+            "name: t\ndescription: a: b\n".to_owned(),
+            "E001 2:15",
+            "must be quoted",
+        ),
+        (
+            "name: t\r\nphases: 5\r\n".to_owned(),
+            "E011 2:9",
+            "write `[5]`",
+        ),
+    ];
+    for (text, place, help) in rows {
+        let parsed = parse(text);
+        assert_eq!(
+            found(text).first().map(String::as_str),
+            Some(*place),
+            "{text}"
+        );
+        let told = parsed.diagnostics[0].help.as_deref().unwrap_or_default();
+        assert!(told.contains(help), "{text}\n{told:?} lacks {help:?}");
+    }
+}
+
+#[test]
+fn a_number_out_of_range_names_its_key() {
+    let text = "name: t\nphases:\n  - {name: p, kind: code, command: x, on_fail: {run: q, then: rerun-self, budget: 21}}\n  - {name: q, kind: code, command: x}\n";
+    let problems = parse(text).diagnostics;
+    assert_eq!(problems[0].message, "`budget` must be from 1 to 20");
+    assert_eq!(problems.len(), 1, "{problems:#?}");
+}

@@ -10,8 +10,10 @@ use super::super::grammar::{Field, Object, Shape};
 use super::super::suggest::nearest;
 use super::super::yaml::{Kind, Node};
 use super::context::{Context, Path};
-use super::scalar::{float, plain};
-use super::value::{count, list, parse_as, text, wrong_type};
+use super::scalar::{Plain, float, plain};
+use super::value::{
+    REMOVE_QUOTES, count, list, needs_no_quotes, parse_as, short_text, text, wrong_type,
+};
 
 /// The entries of a map whose keys are known.
 pub(in super::super) struct Fields<'n> {
@@ -29,7 +31,12 @@ impl<'n> Fields<'n> {
         object: &'static Object,
     ) -> Option<Self> {
         let Kind::Map(all) = &node.kind else {
-            wrong_type(cx, node, path, &format!("{} (a map)", object.what));
+            let problem = wrong_type(cx, node, path, &format!("{} (a map)", object.what));
+            if let Some(text) = short_text(node)
+                && std::ptr::eq(object, &super::super::grammar::GATE)
+            {
+                problem.help(format!("write it as `{{name: {text}}}`"));
+            }
             return None;
         };
         let mut entries: Vec<(&'static Field, &'n Node)> = Vec::new();
@@ -116,7 +123,9 @@ impl<'n> Fields<'n> {
                     ["yes", "no", "on", "off"].contains(&word.to_ascii_lowercase().as_str())
                 });
                 let problem = wrong_type(cx, node, &path, "`true` or `false`");
-                if old {
+                if needs_no_quotes(node, Plain::Bool) {
+                    problem.help(REMOVE_QUOTES);
+                } else if old {
                     problem.help("YAML 1.2 has no other words for them than `true` and `false`");
                 }
                 None
@@ -130,7 +139,8 @@ impl<'n> Fields<'n> {
             Shape::Count(least, most) => (least, most),
             _ => return None,
         };
-        count(cx, self.get(name)?, &self.at(name), bounds)
+        let what = format!("`{name}`");
+        count(cx, self.get(name)?, &self.at(name), &what, bounds)
     }
 
     /// An amount of dollars.
@@ -138,7 +148,10 @@ impl<'n> Fields<'n> {
         let zero = matches!(self.object.field(name)?.shape, Shape::Dollars(true));
         let (node, path) = (self.get(name)?, self.at(name));
         let Some(amount) = plain(node).and_then(float) else {
-            wrong_type(cx, node, &path, "a number of US dollars");
+            let problem = wrong_type(cx, node, &path, "a number of US dollars");
+            if needs_no_quotes(node, Plain::Number) {
+                problem.help(REMOVE_QUOTES);
+            }
             return None;
         };
         let fits = amount.is_finite() && (amount > 0.0 || (zero && amount == 0.0));

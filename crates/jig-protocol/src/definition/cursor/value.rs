@@ -34,7 +34,10 @@ pub(in super::super) fn list<'n>(
     path: &Path,
 ) -> Option<Vec<(&'n Node, Path)>> {
     let Kind::List(items) = &node.kind else {
-        wrong_type(cx, node, path, "a list");
+        let problem = wrong_type(cx, node, path, "a list");
+        if let Some(text) = short_text(node) {
+            problem.help(format!("for a list of one, write `[{text}]`"));
+        }
         return None;
     };
     Some(
@@ -73,10 +76,14 @@ pub(in super::super) fn count(
     cx: &mut Context<'_>,
     node: &Node,
     path: &Path,
+    what: &str,
     (least, most): (u32, u32),
 ) -> Option<u32> {
     let Some(number) = plain(node).and_then(float).filter(|n| n.fract() == 0.0) else {
-        wrong_type(cx, node, path, "a whole number");
+        let problem = wrong_type(cx, node, path, "a whole number");
+        if needs_no_quotes(node, Plain::Number) {
+            problem.help(REMOVE_QUOTES);
+        }
         return None;
     };
     // Exact: bounds are far below 2^53, and what is not is out of range anyway.
@@ -84,7 +91,7 @@ pub(in super::super) fn count(
         cx.at(
             Code::Range,
             path,
-            format!("the number must be from {least} to {most}"),
+            format!("{what} must be from {least} to {most}"),
         );
         return None;
     }
@@ -97,6 +104,29 @@ pub(in super::super) fn count(
             None
         })
 }
+
+/// The text of a scalar that reads well inside a sentence and stands for itself
+/// in a flow list.
+pub(super) fn short_text(node: &Node) -> Option<&str> {
+    let Kind::Scalar(scalar) = &node.kind else {
+        return None;
+    };
+    let word = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+    let short = !scalar.text.is_empty() && scalar.text.len() < 40;
+    let shows = short && scalar.text.chars().all(word) && resolve(&scalar.text) != Plain::Null;
+    shows.then_some(scalar.text.as_str())
+}
+
+/// Whether a quoted scalar would be of the wanted type without its quotes.
+pub(super) fn needs_no_quotes(node: &Node, wanted: Plain) -> bool {
+    let Kind::Scalar(scalar) = &node.kind else {
+        return false;
+    };
+    !scalar.plain && resolve(&scalar.text) == wanted
+}
+
+/// What to do about such a scalar.
+pub(super) const REMOVE_QUOTES: &str = "in quotes it is a text; remove them";
 
 pub(super) fn wrong_type<'c>(
     cx: &'c mut Context<'_>,

@@ -8,6 +8,7 @@ use super::super::model::{
     CodePhase, Exhausted, Gate, GateName, Phase, PhaseKind, RepairEdge, Rerun,
 };
 use super::super::name::Name;
+use super::super::pattern::PathPattern;
 use super::super::yaml::Node;
 use super::top::Slot;
 use crate::predicate::{Guard, Predicate};
@@ -37,7 +38,10 @@ pub(super) fn phase(cx: &mut Context<'_>, node: &Node, path: &Path) -> Slot {
     let kind = match kind {
         Some(Kind::Agent) => agent(cx, &fields),
         Some(Kind::Code) => code(cx, &fields),
-        None => None,
+        None => {
+            of_either_kind(cx, &fields);
+            None
+        }
     };
     let phase = name.clone().zip(kind).map(|(name, kind)| Phase {
         name,
@@ -93,6 +97,17 @@ fn code(cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<PhaseKind> {
         reports_fields,
         writes,
     }))
+}
+
+/// What a phase of an unknown kind states, checked as far as it can be: all
+/// problems are told at once.
+fn of_either_kind(cx: &mut Context<'_>, fields: &Fields<'_>) {
+    let _owner: Option<Name> = fields.parsed(cx, "owner", Code::Name);
+    if let Some(command) = fields.words(cx, "command") {
+        runnable(cx, &fields.at("command"), command);
+    }
+    fields.flag(cx, "reports_fields");
+    let _writes: Option<Vec<PathPattern>> = fields.parsed_list(cx, "writes", Code::Pattern);
 }
 
 /// A command that can be handed to a shell.

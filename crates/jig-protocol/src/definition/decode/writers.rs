@@ -209,7 +209,7 @@ fn check(cx: &mut Context<'_>, node: &Node, path: &Path) -> Option<WriterCheck> 
 fn fail_exits(cx: &mut Context<'_>, fields: &Fields<'_>) -> Vec<i32> {
     let mut exits = Vec::new();
     for (node, path) in fields.list(cx, "fail_exits").unwrap_or_default() {
-        if let Some(exit) = count(cx, node, &path, (1, 255)) {
+        if let Some(exit) = count(cx, node, &path, "an exit code", (1, 255)) {
             exits.push(i32::try_from(exit).unwrap_or(i32::MAX));
         }
     }
