@@ -53,8 +53,7 @@ fn demo(workspace: &Workspace, data: &Path) -> Result<String> {
     command
         .args(["run", "--quiet", "--locked", "--package", "jig-cli", "--"])
         .arg("demo")
-        .arg("--data")
-        .arg(data)
+        .env("JIG_HOME", data)
         .stdout(to.try_clone().context("cannot share a pipe")?)
         .stderr(to);
     let mut child = command.spawn().context("cannot start the demo")?;
@@ -68,6 +67,14 @@ fn demo(workspace: &Workspace, data: &Path) -> Result<String> {
     Ok(said)
 }
 
+/// A command that is offered, as it is called once it is installed.
+fn called_jig(line: &str) -> String {
+    match line.split_once("/jig attempt") {
+        Some((_, rest)) => format!("  jig attempt{rest}"),
+        None => line.to_owned(),
+    }
+}
+
 /// What the demo said, as it is drawn.
 fn lines(said: &str, data: &Path) -> Vec<String> {
     let data = data.to_string_lossy();
@@ -75,7 +82,7 @@ fn lines(said: &str, data: &Path) -> Vec<String> {
     let mut lines = vec!["$ jig demo".to_owned()];
     lines.extend(said.trim_end().lines().map(|line| {
         let line = line.replace(data.as_ref(), "~/.jig");
-        let line = without_times(&shorter_ids(&line, &mut ids));
+        let line = without_times(&shorter_ids(&called_jig(&line), &mut ids));
         cut(&line)
     }));
     lines

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use jig_controlplane::Store;
-use jig_controlplane::store::{AttemptLookup, AttemptRecord, OpenOptions};
+use jig_controlplane::store::{AttemptLookup, AttemptRecord, OpenError, OpenOptions, StoreError};
 use serde::Serialize;
 
 use crate::args::AttemptRef;
@@ -34,7 +34,25 @@ pub(crate) async fn open(settings: &Settings) -> Result<Store, CommandError> {
         &OpenOptions::default(),
     )
     .await
-    .map_err(CommandError::infrastructure)
+    .map_err(cannot_open)
+}
+
+fn cannot_open(error: OpenError) -> CommandError {
+    let damaged = matches!(
+        error,
+        OpenError::Database {
+            source: StoreError::Damaged { .. },
+            ..
+        }
+    );
+    let error = CommandError::infrastructure(error);
+    if damaged {
+        return error.hint(
+            "move jig.db, jig.db-wal and jig.db-shm away and jig makes new ones; \
+             every attempt's trace.jsonl stays readable",
+        );
+    }
+    error
 }
 
 /// The attempt a command line names.

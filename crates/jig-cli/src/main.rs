@@ -80,9 +80,15 @@ async fn dispatch(command: Command, settings: &Settings) -> CommandResult {
 
 /// Prints an error, its causes and what to do about it.
 fn complain(error: &CommandError) {
-    let mut text = format!("error: {}", error.error);
+    let mut last = error.error.to_string();
+    let mut text = format!("error: {last}");
     for cause in error.error.chain().skip(1) {
-        text.push_str(&format!("\n  caused by: {cause}"));
+        let cause = cause.to_string();
+        // Some libraries say in an error what its cause says again.
+        if !last.ends_with(&cause) {
+            text.push_str(&format!("\n  caused by: {cause}"));
+            last = cause;
+        }
     }
     if let Some(hint) = &error.hint {
         text.push_str(&format!("\n  hint: {hint}"));

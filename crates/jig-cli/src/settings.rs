@@ -2,7 +2,7 @@
 //! on as values.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
@@ -18,6 +18,9 @@ pub(crate) struct Settings {
     /// Where jig keeps everything; `None` when neither flag, variable nor home
     /// says so.
     data: Option<PathBuf>,
+    /// How this program was called, and the `--data` it was given: what a command
+    /// that is offered must begin and end with to work as it stands.
+    called: (String, Option<PathBuf>),
     /// The operator's home directory.
     pub(crate) home: Option<PathBuf>,
     /// The operator's whole environment.
@@ -56,8 +59,10 @@ impl Settings {
             (false, true) => Show::Live,
             (false, false) => Show::Lines,
         };
+        let program = std::env::args_os().next().unwrap_or_default();
         Ok(Self {
             data,
+            called: (called(&program), common.data.clone()),
             home,
             json: common.json,
             show,
@@ -67,6 +72,16 @@ impl Settings {
                 .clamp(2, 8),
             env,
         })
+    }
+
+    /// A command of this program, to be copied into a shell.
+    pub(crate) fn command(&self, words: &str) -> String {
+        let (program, data) = &self.called;
+        let data = data
+            .as_ref()
+            .map(|data| shell_word(&data.to_string_lossy()));
+        let data = data.map(|data| format!(" --data {data}"));
+        format!("{program} {words}{}", data.unwrap_or_default())
     }
 
     /// The data directory, absolute; it need not exist.
@@ -83,6 +98,26 @@ impl Settings {
     }
 }
 
+/// `jig` when a shell finds it by that name, else the path it was called by.
+fn called(program: &OsStr) -> String {
+    let path = program.to_string_lossy();
+    if path.contains('/') {
+        shell_word(&path)
+    } else {
+        "jig".to_owned()
+    }
+}
+
+/// A word as a shell reads it back.
+pub(crate) fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,~".contains(c);
+    if !word.is_empty() && !word.starts_with('~') && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
 fn start_logging(level: &str, color: bool) -> Result<(), CommandError> {
     let filter = tracing_subscriber::EnvFilter::try_new(level).map_err(|error| {
         CommandError::usage(anyhow!(error).context(format!("--log {level:?}")))
@@ -94,4 +129,25 @@ fn start_logging(level: &str, color: bool) -> Result<(), CommandError> {
         .with_ansi(color)
         .init();
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_reads_words_back() {
+        for (word, written) in [
+            ("/a/b-c_d.e", "/a/b-c_d.e"),
+            ("", "''"),
+            ("a b", "'a b'"),
+            ("it's", "'it'\\''s'"),
+            ("$x;*", "'$x;*'"),
+            ("~/x", "'~/x'"),
+        ] {
+            assert_eq!(shell_word(word), written);
+        }
+        assert_eq!(called(OsStr::new("jig")), "jig");
+        assert_eq!(called(OsStr::new("target/debug/jig")), "target/debug/jig");
+    }
 }

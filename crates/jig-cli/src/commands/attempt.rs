@@ -1,15 +1,14 @@
 //! `jig attempt show|events|diff|gates|envelopes`
 
-use std::fmt::Write as _;
+use std::collections::HashMap;
 
 use jig_controlplane::Store;
-use jig_controlplane::store::{AttemptRecord, GateRecord, trace_path};
-use jig_protocol::event::Event;
-use jig_protocol::outcome::{PhaseStatus, ResultDocument};
-use serde::Serialize;
+use jig_controlplane::store::{AttemptRecord, EnvelopeRecord, GateRecord};
+use jig_protocol::event::{Event, EventKind};
+use serde_json::Value;
 
 use crate::args::{AttemptCommand, AttemptRef};
-use crate::commands::diff;
+use crate::commands::{diff, show};
 use crate::evidence::{find, json_line, open};
 use crate::exit_code::{CommandError, CommandResult, Exit};
 use crate::output;
@@ -22,7 +21,7 @@ const PAGE: u32 = 500;
 pub(crate) async fn run(command: AttemptCommand, settings: &Settings) -> CommandResult {
     let store = open(settings).await?;
     let done = match command {
-        AttemptCommand::Show(wanted) => show(&store, &wanted, settings).await,
+        AttemptCommand::Show(wanted) => show::run(&store, &wanted, settings).await,
         AttemptCommand::Events { attempt, phase } => {
             events(&store, &attempt, phase.as_deref(), settings).await
         }
@@ -34,114 +33,6 @@ pub(crate) async fn run(command: AttemptCommand, settings: &Settings) -> Command
     };
     store.close().await;
     done.map(|()| Exit::Done)
-}
-
-/// `jig attempt show --json`: the attempt, its job, and where things are.
-#[derive(Debug, Serialize)]
-struct Shown<'a> {
-    #[serde(flatten)]
-    attempt: &'a AttemptRecord,
-    repository: &'a str,
-    base_sha: &'a str,
-    trace_path: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tree: Option<String>,
-}
-
-async fn show(store: &Store, wanted: &AttemptRef, settings: &Settings) -> Result<(), CommandError> {
-    let attempt = find(store, wanted).await?;
-    let job = store
-        .job(attempt.job_id)
-        .await
-        .map_err(CommandError::infrastructure)?;
-    let tree = store
-        .worktree(attempt.id)
-        .await
-        .map_err(CommandError::infrastructure)?;
-    let shown = Shown {
-        repository: job.as_ref().map_or("", |job| job.repository.as_str()),
-        base_sha: job.as_ref().map_or("", |job| job.base_sha.as_str()),
-        trace_path: trace_path(store.data_dir(), attempt.id)
-            .display()
-            .to_string(),
-        tree: tree
-            .filter(|tree| tree.state == jig_controlplane::store::WorktreeState::Retained)
-            .map(|tree| tree.path),
-        attempt: &attempt,
-    };
-    if settings.json {
-        return json_line(&shown);
-    }
-    output::result(&output::harmless(&prose(&shown)));
-    Ok(())
-}
-
-fn prose(shown: &Shown<'_>) -> String {
-    let attempt = shown.attempt;
-    let mut out = String::new();
-    let mut line = |name: &str, value: &str| {
-        if !value.is_empty() {
-            let _infallible = writeln!(out, "{name:<12}{value}");
-        }
-    };
-    line("attempt", &attempt.id.to_string());
-    line("job", &attempt.job_id.to_string());
-    line("state", attempt.state.as_str());
-    line("error", attempt.error.as_deref().unwrap_or(""));
-    line("repository", shown.repository);
-    line("base", shown.base_sha);
-    line("trace", &shown.trace_path);
-    line("tree", shown.tree.as_deref().unwrap_or(""));
-    if let Some(result) = &attempt.result {
-        out.push_str(&result_prose(result));
-    }
-    out
-}
-
-fn result_prose(result: &ResultDocument) -> String {
-    let spend = &result.spend;
-    let mut out = format!(
-        "{:<12}${:.4}, {} tokens in, {} out, {} sends, {} unmetered\nphases:\n",
-        "spend",
-        spend.cost_usd,
-        spend.input_tokens,
-        spend.output_tokens,
-        spend.sends,
-        spend.unmetered_sends
-    );
-    for phase in &result.phases {
-        let mark = match phase.status {
-            PhaseStatus::Success => "✓",
-            PhaseStatus::Fail => "✗",
-            PhaseStatus::Skipped => "–",
-        };
-        let round = phase.phase_attempt.filter(|round| *round > 1);
-        let round = round
-            .map(|round| format!(" (round {round})"))
-            .unwrap_or_default();
-        let error = phase
-            .error
-            .as_deref()
-            .map(|error| format!(" — {error}"))
-            .unwrap_or_default();
-        let _infallible = writeln!(out, "  {mark} {}{round}{error}", phase.phase);
-    }
-    if let Some(acceptance) = &result.acceptance {
-        out.push_str("acceptance:\n");
-        for check in &acceptance.checks {
-            let _infallible = writeln!(out, "{}", check_line(check.ok, &check.item, &check.note));
-        }
-    }
-    if let Some(hold) = &result.publish_hold {
-        let _infallible = writeln!(out, "{:<12}{hold}", "held");
-    }
-    if !result.changed_paths.is_empty() {
-        out.push_str("changed:\n");
-        for path in &result.changed_paths {
-            let _infallible = writeln!(out, "  {path}");
-        }
-    }
-    out
 }
 
 /// Every event of an attempt, page by page.
@@ -213,10 +104,11 @@ async fn gates(
     if found.is_empty() {
         output::note("no gate ran in this attempt");
     }
+    let entries = Entries::of(store, &attempt).await?;
     let mut last: Option<u64> = None;
     for check in &found {
         if last != Some(check.seq) {
-            output::result_line(&output::harmless(&gate_title(check)));
+            output::result_line(&output::harmless(&gate_title(check, &entries)));
             last = Some(check.seq);
         }
         output::result_line(&output::harmless(&check_line(
@@ -228,12 +120,59 @@ async fn gates(
     Ok(())
 }
 
-fn gate_title(check: &GateRecord) -> String {
+/// Which entry of which phase began when.
+struct Entries(HashMap<String, Vec<(u64, u64)>>);
+
+impl Entries {
+    async fn of(store: &Store, attempt: &AttemptRecord) -> Result<Self, CommandError> {
+        let mut begun: HashMap<String, Vec<(u64, u64)>> = HashMap::new();
+        all_events(store, attempt, |event| {
+            let number = event
+                .payload
+                .as_ref()
+                .and_then(|it| it.get("phase_attempt"));
+            if let (EventKind::PhaseStart, Some(phase), Some(number)) =
+                (event.kind, event.phase, number.and_then(Value::as_u64))
+            {
+                begun.entry(phase).or_default().push((event.seq, number));
+            }
+            Ok(())
+        })
+        .await?;
+        Ok(Self(begun))
+    }
+
+    /// The entry that was going on at `seq`, from 1.
+    fn at(&self, phase: &str, seq: u64) -> u64 {
+        let begun = self.0.get(phase).map_or(&[][..], Vec::as_slice);
+        let before = begun.iter().rev().find(|(start, _)| *start < seq);
+        before.map_or(1, |(_, number)| *number)
+    }
+}
+
+/// `build (round 2), artifacts_exist: passed`; rounds are counted as `jig
+/// attempt show` counts them.
+fn gate_title(check: &GateRecord, entries: &Entries) -> String {
+    let entry = round(entries.at(&check.phase, check.seq));
     let verdict = if check.passed { "passed" } else { "failed" };
+    let corrected = match check.round.saturating_sub(1) {
+        0 => String::new(),
+        1 => " after 1 correction".to_owned(),
+        many => format!(" after {many} corrections"),
+    };
     format!(
-        "{} {} (round {}) {verdict}",
-        check.phase, check.gate, check.round
+        "{}{entry}, {}: {verdict}{corrected}",
+        check.phase, check.gate
     )
+}
+
+/// Nothing for the first round of a phase.
+pub(super) fn round(number: u64) -> String {
+    if number > 1 {
+        format!(" (round {number})")
+    } else {
+        String::new()
+    }
 }
 
 async fn envelopes(
@@ -250,26 +189,23 @@ async fn envelopes(
         return found.iter().try_for_each(json_line);
     }
     if found.is_empty() {
-        output::note("no phase of this attempt answered");
+        output::note("no answer of this attempt is recorded");
     }
     for envelope in &found {
-        let verdict = if envelope.valid {
-            "accepted"
-        } else {
-            "invalid"
-        };
-        let error = envelope
-            .parse_error
-            .as_deref()
-            .map(|error| format!(": {error}"))
-            .unwrap_or_default();
-        output::result_line(&output::harmless(&format!(
-            "{} {verdict}{error}",
-            envelope.phase
-        )));
+        output::result_line(&output::harmless(&envelope_title(envelope)));
         output::result_line(&output::harmless(&indented(&envelope.body)));
     }
     Ok(())
+}
+
+/// `build (round 2):`, or `build, not understood (no JSON object was found):`.
+fn envelope_title(envelope: &EnvelopeRecord) -> String {
+    let phase = &envelope.phase;
+    match &envelope.parse_error {
+        _ if envelope.valid => format!("{phase}{}:", round(envelope.emission)),
+        Some(error) => format!("{phase}, not understood ({error}):"),
+        None => format!("{phase}, not understood:"),
+    }
 }
 
 fn indented(text: &str) -> String {

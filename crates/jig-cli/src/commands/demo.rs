@@ -13,7 +13,7 @@ use crate::compose::Machine;
 use crate::definition_file::DefinitionFile;
 use crate::exit_code::{CommandError, CommandResult, Exit};
 use crate::output;
-use crate::settings::Settings;
+use crate::settings::{Settings, shell_word};
 
 const DEFINITION: &str = include_str!("../../../../examples/definitions/factory.yaml");
 const SCRIPT: &str = include_str!("../../../../examples/scripts/factory.yaml");
@@ -66,21 +66,26 @@ pub(crate) async fn run(args: DemoArgs, settings: &Settings) -> CommandResult {
     let branch = report.branch.clone();
     let exit = print(&report, settings)?;
     if accepted && !settings.json {
-        where_to_look(&repo, branch.as_deref());
+        where_to_look(&repo, branch.as_deref(), settings);
     }
     Ok(exit)
 }
 
-fn where_to_look(repo: &Path, branch: Option<&str>) {
-    let repo = repo.display();
+fn where_to_look(repo: &Path, branch: Option<&str>, settings: &Settings) {
+    let repo = shell_word(&repo.to_string_lossy());
     let mut text = String::from("\nWhere to look:\n");
     if let Some(branch) = branch {
         text.push_str(&format!("  git -C {repo} log --stat main..{branch}\n"));
     }
-    text.push_str(
-        "  jig attempt show latest\n  jig attempt gates latest\n  jig attempt events latest\n  jig attempt diff latest --phase build\n",
-    );
-    output::note(&text);
+    for words in [
+        "attempt show latest",
+        "attempt gates latest",
+        "attempt events latest",
+        "attempt diff latest --phase build",
+    ] {
+        text.push_str(&format!("  {}\n", settings.command(words)));
+    }
+    output::note(&output::harmless(&text));
 }
 
 fn request(repo: PathBuf, keep: bool) -> Result<Request, CommandError> {

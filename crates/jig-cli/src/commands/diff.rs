@@ -6,10 +6,11 @@
 
 use anyhow::anyhow;
 use jig_controlplane::Store;
-use jig_controlplane::store::attempt_dir;
+use jig_controlplane::store::{WorktreeState, attempt_dir};
 use jig_engine::host::AttemptDirs;
 use jig_git::evidence::diff_objects;
 use jig_protocol::event::{Event, EventKind};
+use jig_protocol::ids::AttemptId;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -56,18 +57,9 @@ pub(crate) async fn run(
         Ok(())
     })
     .await?;
-    let range = range(&job.base_sha, &checkpoints, phase).ok_or_else(|| match phase {
-        Some(phase) => CommandError::usage(anyhow!(
-            "phase {phase:?} of attempt {} left no checkpoint",
-            attempt.id
-        ))
-        .hint("only phases that passed leave one; jig attempt show lists them"),
-        None => CommandError::usage(anyhow!(
-            "attempt {} left no checkpoint: no phase passed",
-            attempt.id
-        ))
-        .hint("jig worktree show says whether its work tree was kept"),
-    })?;
+    let Some(range) = range(&job.base_sha, &checkpoints, phase) else {
+        return Err(no_range(store, attempt.id, phase).await?);
+    };
     let dirs = AttemptDirs::at(attempt_dir(store.data_dir(), attempt.id));
     let machine = Machine::find(settings)?;
     let objects = dirs.git().join("objects");
@@ -95,6 +87,30 @@ pub(crate) async fn run(
         output::result(&output::harmless(&text));
         Ok(())
     }
+}
+
+/// Why there is nothing to compare, and where to look instead.
+async fn no_range(
+    store: &Store,
+    attempt: AttemptId,
+    phase: Option<&str>,
+) -> Result<CommandError, CommandError> {
+    let kept = store.worktree(attempt).await;
+    let kept = kept
+        .map_err(CommandError::infrastructure)?
+        .filter(|tree| tree.state == WorktreeState::Retained);
+    let error = match phase {
+        Some(phase) => {
+            anyhow!(
+                "phase {phase:?} of attempt {attempt} left no checkpoint; only one that passed does"
+            )
+        }
+        None => anyhow!("attempt {attempt} left no checkpoint: no phase passed"),
+    };
+    Ok(CommandError::usage(error).hint(match kept {
+        Some(tree) => format!("its work tree was kept: {}", tree.path),
+        None => "jig attempt show lists its phases and how they ended".to_owned(),
+    }))
 }
 
 /// The phase and commit of a checkpoint event.

@@ -6,8 +6,8 @@ use jig_runtime::{AgentRuntime as _, ProbeError};
 use serde::Serialize;
 
 use crate::compose::{self, Machine};
-use crate::evidence::json_line;
-use crate::exit_code::{CommandResult, Exit};
+use crate::evidence::{json_line, open_if_any};
+use crate::exit_code::{CommandError, CommandResult, Exit};
 use crate::output;
 use crate::settings::Settings;
 
@@ -57,7 +57,7 @@ impl Finding {
             name,
             level,
             detail: detail.into(),
-            advice: Some(advice.into()),
+            advice: Some(advice.into()).filter(|advice| !advice.is_empty()),
         }
     }
 }
@@ -69,7 +69,7 @@ pub(crate) async fn run(settings: &Settings) -> CommandResult {
         git(&machine).await,
         claude(&machine).await,
         sandbox(),
-        data_dir(&data),
+        data_dir(&data, settings).await,
         free_space(&data),
     ];
     if settings.json {
@@ -174,36 +174,44 @@ fn sandbox() -> Finding {
     )
 }
 
-fn data_dir(data: &Path) -> Finding {
+async fn data_dir(data: &Path, settings: &Settings) -> Finding {
     const NAME: &str = "data directory";
     let shown = data.display();
+    let problem = |detail: String, advice: &str| Finding::not(Level::Problem, NAME, detail, advice);
     let Some(existing) = existing_ancestor(data) else {
-        return Finding::not(
-            Level::Problem,
-            NAME,
+        return problem(
             format!("{shown} cannot be made"),
             "choose another with --data",
         );
     };
+    if !existing.is_dir() {
+        return problem(
+            format!("{} is not a directory", existing.display()),
+            "choose another with --data",
+        );
+    }
     if rustix::fs::access(&existing, rustix::fs::Access::WRITE_OK).is_err() {
-        return Finding::not(
-            Level::Problem,
-            NAME,
+        return problem(
             format!("{} cannot be written", existing.display()),
             "make it yours (chown, chmod 700), or choose another with --data",
         );
     }
-    let state = if existing == data {
-        ""
-    } else {
-        " (made by the first run)"
-    };
-    Finding::ok(NAME, format!("{shown}{state}"))
+    match open_if_any(settings).await {
+        Ok(Some(store)) => {
+            store.close().await;
+            Finding::ok(NAME, shown.to_string())
+        }
+        Ok(None) if existing == data => Finding::ok(NAME, format!("{shown} (no run yet)")),
+        Ok(None) => Finding::ok(NAME, format!("{shown} (made by the first run)")),
+        Err(CommandError { error, hint, .. }) => {
+            problem(format!("{error:#}"), &hint.unwrap_or_default())
+        }
+    }
 }
 
 fn existing_ancestor(path: &Path) -> Option<PathBuf> {
     path.ancestors()
-        .find(|dir| dir.is_dir())
+        .find(|dir| dir.symlink_metadata().is_ok())
         .map(Path::to_owned)
 }
 

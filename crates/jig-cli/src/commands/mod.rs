@@ -7,5 +7,6 @@ pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod gc;
 pub(crate) mod run;
+pub(crate) mod show;
 pub(crate) mod version;
 pub(crate) mod worktree;

@@ -102,7 +102,7 @@ async fn release(
             path.display(),
             tree.reason
         ))
-        .hint("say it again with --confirm; jig attempt diff shows what is in it"));
+        .hint("look into it first; then say it again with --confirm"));
     }
     let released = if path.symlink_metadata().is_ok() {
         jig_engine::host::release_tree(&path)

@@ -14,6 +14,8 @@ mod ends;
 #[cfg(test)]
 mod env;
 #[cfg(test)]
+mod evidence;
+#[cfg(test)]
 mod help;
 #[cfg(test)]
 mod interrupts;
