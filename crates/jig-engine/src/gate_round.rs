@@ -12,6 +12,7 @@ use jig_protocol::{limits, text};
 
 use crate::agent_phase::violations;
 use crate::attempt::Attempt;
+use crate::boundary::Before;
 use crate::command::CommandContext;
 use crate::ending::Ending;
 use crate::fault::Step;
@@ -104,12 +105,7 @@ impl Attempt<'_> {
         if gate != GateName::DiffMatchesClaims {
             return Ok(Err("it was not looked at".to_owned()));
         }
-        let Some(before) = self
-            .state
-            .open
-            .as_ref()
-            .and_then(|open| open.before.clone())
-        else {
+        let Some(before) = self.beginning() else {
             return Ok(Err("the entry has no beginning".to_owned()));
         };
         let looked = deadline
@@ -159,6 +155,11 @@ impl Attempt<'_> {
         );
     }
 
+    /// The tree as the open entry began.
+    fn beginning(&self) -> Option<Before> {
+        self.state.open.as_ref()?.before.clone()
+    }
+
     /// What the gates of the open entry found in their last round.
     pub(crate) fn gate_reports(&self) -> &[GateReport] {
         self.state
@@ -180,8 +181,11 @@ impl Attempt<'_> {
         // Not given up half-way: what jig leaves unfinished in the attempt's
         // repository would be taken for something that an agent put there.
         let unwinding = self.unwinding();
+        let before = self
+            .beginning()
+            .ok_or_else(|| Ending::infrastructure("a command's entry has no beginning"))?;
         let head_sha = unwinding
-            .bound(self.boundary()?.head_sha())
+            .bound(self.boundary()?.head_sha(&before))
             .await
             .map_err(|reason| Ending::stopped(reason, "while JIG_HEAD_SHA was made"))?
             .map_err(|error| Ending::broken(&error))?;

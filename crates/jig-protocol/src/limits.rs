@@ -108,7 +108,7 @@ limits! {
     bytes RESULT_ENVELOPE_BYTES = 8 * KIB, "One envelope, or one error, inside the result document.";
     bytes ATTEMPT_ERROR_BYTES = 16 * KIB, "The error text of an attempt.";
     count BREACH_PATHS_SHOWN = 20, "Paths named in a breach; the whole list is in the attempt's file.";
-    bytes CONTENT_BUDGET_BYTES = 2 * 1024 * MIB, "Content kept for exact restore, per attempt.";
+    bytes CONTENT_BUDGET_BYTES = 2 * 1024 * MIB, "Content kept for exact restore, per attempt; ignored files and build outputs fill at most three quarters.";
     count CONTENT_BUDGET_FILES = 200_000, "Files kept for exact restore, per attempt.";
     bytes SECRET_MIN_BYTES = 4, "Shorter values are everywhere; redacting them would hide the trace.";
     count RETAINED_ATTEMPTS = 100, "Attempt directories kept by `jig gc`.";

@@ -2,7 +2,7 @@
 //! from them.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jig_git::changes::{Capture, GuardOptions, Owner, Selection, TreeGuard};
 use jig_git::{AttemptRepo, ObjectId};
@@ -30,7 +30,11 @@ pub enum EntryKind {
 pub struct Before {
     pub(super) capture: Capture,
     pub(super) head: Option<ObjectId>,
+    snapshot: Snapshot,
 }
+
+/// The commit of one capture, once somebody asked.
+type Snapshot = Arc<OnceLock<ObjectId>>;
 
 /// The boundary of one attempt, owned by its chain.
 #[derive(Debug)]
@@ -43,8 +47,8 @@ pub struct Boundary {
     pub(super) latest: Capture,
     /// Whether nothing has run since `latest` was taken.
     settled: bool,
-    /// The commit of `latest`, once somebody asked.
-    snapshot: Option<ObjectId>,
+    /// That of `latest`.
+    snapshot: Snapshot,
     pub(super) tampered: bool,
 }
 
@@ -78,7 +82,7 @@ impl Boundary {
             latest: start.clone(),
             start,
             settled: true,
-            snapshot: None,
+            snapshot: Snapshot::default(),
             tampered: false,
         })
     }
@@ -95,9 +99,12 @@ impl Boundary {
             self.refuse_tampered()?;
             self.repo.write_index(&self.guard, &self.latest).await?;
         }
+        // Nothing earlier is ever restored or committed any more.
+        self.guard.forget_content_except(&self.latest).await?;
         let before = Before {
             capture: self.latest.clone(),
             head: self.head().await?,
+            snapshot: Arc::clone(&self.snapshot),
         };
         self.settled = false;
         Ok(before)
@@ -107,18 +114,17 @@ impl Boundary {
     ///
     /// # Errors
     /// When it cannot be made.
-    pub async fn head_sha(&mut self) -> Result<String, BoundaryError> {
+    pub async fn head_sha(&mut self, before: &Before) -> Result<String, BoundaryError> {
         self.refuse_tampered()?;
-        if let Some(commit) = self.snapshot {
+        if let Some(commit) = before.snapshot.get() {
             return Ok(commit.to_string());
         }
         let (message, now) = ("jig: the work tree as it is", self.clock.now());
         let commit = self
             .repo
-            .snapshot_commit(&self.guard, &self.latest, message, now)
+            .snapshot_commit(&self.guard, &before.capture, message, now)
             .await?;
-        self.snapshot = Some(commit);
-        Ok(commit.to_string())
+        Ok(before.snapshot.get_or_init(|| commit).to_string())
     }
 
     /// Ends an entry: judges everything it changed and undoes what it was not
@@ -217,7 +223,6 @@ impl Boundary {
             .repo
             .checkpoint(&self.guard, &self.latest, phase, number, now)
             .await?;
-        self.snapshot = None;
         Ok(Some(commit.to_string()))
     }
 
@@ -322,7 +327,7 @@ impl Boundary {
     pub(super) fn settle(&mut self, capture: Capture) {
         self.latest = capture;
         self.settled = true;
-        self.snapshot = None;
+        self.snapshot = Snapshot::default();
     }
 
     fn refuse_tampered(&self) -> Result<(), BoundaryError> {

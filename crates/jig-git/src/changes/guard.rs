@@ -1,7 +1,6 @@
 //! The guard of one tree: the one way to capture, compare and restore it.
 
-use std::collections::BTreeSet;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -177,23 +176,16 @@ impl TreeGuard {
             })
     }
 
-    /// Forgets kept content that none of `captures` needs.
+    /// Forgets kept content that `capture` does not need.
     ///
     /// # Errors
     /// When a file cannot be removed.
-    pub fn forget_content_except(&self, captures: &[&Capture]) -> Result<(), CaptureError> {
-        let wanted: std::collections::HashSet<[u8; 32]> = captures
-            .iter()
-            .flat_map(|capture| capture.entries())
-            .filter_map(|entry| match entry.content {
-                Content::Hash(hash) => Some(hash),
-                Content::None | Content::Pinned => None,
-            })
-            .collect();
-        self.0
-            .store
-            .retain(&|hash| wanted.contains(hash))
-            .map_err(|source| self.0.store_error(source))
+    pub async fn forget_content_except(&self, capture: &Capture) -> Result<(), CaptureError> {
+        let (guard, capture) = (self.clone(), capture.clone());
+        let work = move || guard.0.forget_content_except(&capture);
+        tokio::task::spawn_blocking(work)
+            .await
+            .unwrap_or(Err(CaptureError::Interrupted))
     }
 
     /// Paths of a capture whose content is known only by its hash: restoring
@@ -430,7 +422,8 @@ impl Inner {
     }
 
     /// Keeps content that the base cannot give back: first what could become
-    /// part of a commit, then ignored files and build outputs.
+    /// part of a commit, then ignored files and build outputs, which leave room
+    /// for what comes later.
     fn keep(&self, entries: &[Entry]) -> std::io::Result<()> {
         let mut wanted: Vec<(bool, &Entry, [u8; 32])> = Vec::new();
         for entry in entries {
@@ -450,12 +443,35 @@ impl Inner {
             }
         }
         wanted.sort_by_key(|(last, _, _)| *last);
-        for (_, entry, hash) in wanted {
+        let budget = self.store.budget();
+        for (last, entry, hash) in wanted {
             if let Some((mut file, stat)) = open_file(self.root.as_fd(), entry) {
-                self.store.keep(&mut file, hash, stat.size)?;
+                let within = if last {
+                    budget.for_uncommitted()
+                } else {
+                    budget
+                };
+                self.store.keep(&mut file, hash, stat.size, within)?;
             }
         }
         Ok(())
+    }
+
+    fn forget_content_except(&self, capture: &Capture) -> Result<(), CaptureError> {
+        if self.store.is_empty() {
+            return Ok(());
+        }
+        let wanted: HashSet<[u8; 32]> = capture
+            .entries()
+            .iter()
+            .filter_map(|entry| match entry.content {
+                Content::Hash(hash) => Some(hash),
+                Content::None | Content::Pinned => None,
+            })
+            .collect();
+        self.store
+            .retain(&|hash| wanted.contains(hash))
+            .map_err(|source| self.store_error(source))
     }
 
     fn store_error(&self, source: std::io::Error) -> CaptureError {

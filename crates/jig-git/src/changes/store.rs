@@ -18,6 +18,17 @@ pub(crate) struct Budget {
     pub(crate) files: usize,
 }
 
+impl Budget {
+    /// What ignored files and build outputs may fill: a quarter stays free of
+    /// them, since a build can fill any budget and source is worth more.
+    pub(crate) fn for_uncommitted(self) -> Self {
+        Self {
+            bytes: self.bytes - self.bytes / 4,
+            files: self.files - self.files / 4,
+        }
+    }
+}
+
 /// Files by the BLAKE3 hash of their content.
 #[derive(Debug)]
 pub(crate) struct ContentStore {
@@ -84,22 +95,30 @@ impl ContentStore {
         self.lock().sizes.contains_key(hash)
     }
 
-    /// Keeps the content of `source`, which hashes to `hash`. False when the
-    /// budget does not allow it, or the file has other content by now.
+    pub(crate) const fn budget(&self) -> Budget {
+        self.budget
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().sizes.is_empty()
+    }
+
+    /// Keeps the content of `source`, which hashes to `hash`. False when all
+    /// together would be more than `within`, or the file has other content by
+    /// now.
     pub(crate) fn keep(
         &self,
         source: &mut File,
         hash: [u8; 32],
         size: u64,
+        within: Budget,
     ) -> std::io::Result<bool> {
         {
             let held = self.lock();
             if held.sizes.contains_key(&hash) {
                 return Ok(true);
             }
-            if held.bytes.saturating_add(size) > self.budget.bytes
-                || held.sizes.len() >= self.budget.files
-            {
+            if held.bytes.saturating_add(size) > within.bytes || held.sizes.len() >= within.files {
                 return Ok(false);
             }
         }

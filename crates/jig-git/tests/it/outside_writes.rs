@@ -376,6 +376,41 @@ async fn content_beyond_the_budget_is_not_restored_and_said_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn build_outputs_leave_room_for_source() {
+    let fixture = Fixture::new();
+    let lender = fixture.lender(FILES);
+    let options = GuardOptions {
+        content_bytes: 100,
+        build_outputs: vec!["target/**".parse().unwrap()],
+        ..GuardOptions::default()
+    };
+    let attempt = fixture.attempt(&lender, 1, options).await;
+    let (_, built, _) = attempt
+        .around(|tree| {
+            std::fs::create_dir(tree.join("target")).unwrap();
+            write(tree.join("target/a"), "a".repeat(70));
+            write(tree.join("target/b"), "b".repeat(20));
+        })
+        .await;
+    assert_eq!(attempt.guard.fingerprint_only(&built), [path("target/b")]);
+    write(attempt.tree().join("src/new.txt"), "n".repeat(25));
+    let edited = attempt.guard.capture(Some(&built)).await.unwrap();
+    assert_eq!(attempt.guard.fingerprint_only(&edited), [path("target/b")]);
+    // What the latest capture does not need makes room.
+    write(attempt.tree().join("target/a"), "c".repeat(30));
+    let rebuilt = attempt.guard.capture(Some(&edited)).await.unwrap();
+    assert!(
+        attempt
+            .guard
+            .fingerprint_only(&rebuilt)
+            .contains(&path("target/a"))
+    );
+    attempt.guard.forget_content_except(&rebuilt).await.unwrap();
+    let again = attempt.guard.capture(Some(&rebuilt)).await.unwrap();
+    assert_eq!(attempt.guard.fingerprint_only(&again), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn permitted_changes_survive_the_undoing_of_others() {
     let fixture = Fixture::new();
     let lender = fixture.lender(FILES);

@@ -156,8 +156,13 @@ async fn what_a_command_compares_with_is_the_tree_not_the_branch() {
         .before_entry(jig_engine::boundary::EntryKind::Code)
         .await
         .unwrap();
-    let head = attempt.boundary.head_sha().await.unwrap();
-    assert_eq!(head, attempt.boundary.head_sha().await.unwrap());
+    let head = attempt.boundary.head_sha(&before).await.unwrap();
+    // Also when a gate has looked at the tree meanwhile.
+    attempt.act("echo meanwhile > b.txt");
+    let meanwhile = attempt.boundary.changed_since_entry(&before).await.unwrap();
+    assert_eq!(meanwhile.paths.len(), 1);
+    assert_eq!(head, attempt.boundary.head_sha(&before).await.unwrap());
+    attempt.git(&["checkout", "-q", "b.txt"]);
     let base = attempt.prepared.base_sha();
     assert_eq!(
         attempt.git(&["diff", "--name-only", &base, &head]),

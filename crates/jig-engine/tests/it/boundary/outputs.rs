@@ -69,3 +69,27 @@ async fn outputs_survive_a_breach_of_something_else() {
     assert_eq!(paths(&verdict.outputs), ["target/o"]);
     assert_eq!(attempt.read("target/o"), "o\n");
 }
+
+/// Only what the entry that runs can be put back to is kept: a build that is
+/// made anew in every phase would fill any budget.
+#[tokio::test(flavor = "multi_thread")]
+async fn kept_content_is_given_back_when_an_entry_begins() {
+    let fixture = Fixture::new(&[("a", "a\n")]);
+    let mut attempt = fixture.attempt().await;
+    for round in 0..4 {
+        let script = format!("mkdir -p target; echo {round} > target/o; echo {round} > kept");
+        let verdict = attempt.entry(FREE, &script).await;
+        assert!(verdict.breaches.is_empty(), "{verdict:?}");
+    }
+    let before = attempt.boundary.before_entry(FREE.kind).await.unwrap();
+    let content = attempt.prepared.repo.directory().join("content");
+    let hashes = std::fs::read_dir(content).unwrap().filter(|entry| {
+        let name = entry.as_ref().unwrap().file_name();
+        name.len() == 64
+    });
+    assert_eq!(hashes.count(), 1, "`target/o` and `kept` are the same");
+    attempt.act("echo x > kept; echo x > target/o");
+    attempt.boundary.restore(&before).await.unwrap();
+    assert_eq!(attempt.read("kept"), "3\n");
+    assert_eq!(attempt.read("target/o"), "3\n");
+}
