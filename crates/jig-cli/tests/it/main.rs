@@ -24,8 +24,6 @@ mod kills;
 #[cfg(test)]
 mod outputs;
 #[cfg(test)]
-mod printed_secrets;
-#[cfg(test)]
 mod races;
 #[cfg(test)]
 mod refusals;

@@ -16,6 +16,10 @@ const BLANK: &str = "***";
 /// Strings from this length on may have been cut by whoever made them.
 const CUT_SUSPECT: usize = 512;
 
+/// A line of a secret is hidden from this length on; shorter ones (a bracket, a
+/// label) may be anyone's.
+const SECRET_LINE: usize = 16;
+
 /// Replaces secret values by their names.
 #[derive(Default)]
 pub struct Redactor {
@@ -41,7 +45,9 @@ impl fmt::Debug for Redactor {
 
 impl Redactor {
     /// A redactor for these values, each with the name that stands for it.
-    /// Values below [`limits::SECRET_MIN_BYTES`] are left out.
+    /// Values below [`limits::SECRET_MIN_BYTES`] are left out. Of a value of
+    /// several lines each long line is one too: a private key often travels line
+    /// by line.
     pub fn new<N, V>(secrets: impl IntoIterator<Item = (N, V)>) -> Self
     where
         N: Into<String>,
@@ -50,6 +56,7 @@ impl Redactor {
         let mut known: Vec<(String, Vec<u8>)> = secrets
             .into_iter()
             .map(|(name, value)| (name.into(), value.into()))
+            .flat_map(with_lines)
             .filter(|(_, value)| value.len() >= limits::SECRET_MIN_BYTES)
             .collect();
         // Longest first: where two begin together, the longer one names the place.
@@ -239,6 +246,17 @@ impl Redactor {
         out.extend_from_slice(bytes.get(done..).unwrap_or_default());
         out
     }
+}
+
+/// A secret, and those of its lines that cannot be anything else.
+fn with_lines((name, value): (String, Vec<u8>)) -> Vec<(String, Vec<u8>)> {
+    let lines = value.split(|byte| matches!(byte, b'\n' | b'\r'));
+    let mut all: Vec<_> = lines
+        .filter(|line| line.len() >= SECRET_LINE && line.len() < value.len())
+        .map(|line| (name.clone(), line.to_vec()))
+        .collect();
+    all.push((name, value));
+    all
 }
 
 /// Overlapping spans as one, named after the longest secret among them (the

@@ -175,6 +175,32 @@ fn what_a_foreign_cut_left_of_a_secret_is_found() {
 }
 
 #[test]
+fn a_secret_of_many_lines_is_found_line_by_line_too() {
+    let key =
+        "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhk\r\nAgEAAoIBAQC7VJTUt9\n}\n-----END KEY-----\n";
+    let redactor = Redactor::new([("PEM", key)]);
+    assert_eq!(
+        redactor.text(&format!("<{key}>")),
+        "<[redacted:PEM]>",
+        "as one"
+    );
+    // As a reader with line numbers shows it, and a tool that stopped halfway.
+    assert_eq!(
+        redactor.text("2\tMIIEvQIBADANBgkqhk\n3\tAgEAAoIBAQC7VJTUt9\n4\t}\n"),
+        "2\t[redacted:PEM]\n3\t[redacted:PEM]\n4\t}\n"
+    );
+    let half = hex(b"EvQIBADANBgkqhk\r\nAgEAAoIBAQC7VJTUt9\n}", "");
+    assert_eq!(
+        redactor.text(&half),
+        format!(
+            "{}[redacted:PEM]{}",
+            hex(b"EvQIBADANBgkqhk\r\n", ""),
+            hex(b"\n}", "")
+        )
+    );
+}
+
+#[test]
 fn keys_strings_and_numbers_of_json_are_cleaned() {
     let redactor = Redactor::new([("KEY", "sesame"), ("PIN", "48151623")]);
     let mut value = json!({"sesame": [{"a": "x sesame"}], "n": 48_151_623, "m": 4_815_162});
