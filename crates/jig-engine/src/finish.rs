@@ -11,7 +11,7 @@ use jig_protocol::event::{
 };
 use jig_protocol::lifecycle::attempt::{AttemptState, Outcome};
 use jig_protocol::outcome::{
-    Acceptance, AttemptEnd, Budgets, Cause, PublishMarker, ResultDocument,
+    Acceptance, AttemptEnd, Budgets, Cause, PublishMarker, ResultDocument, SandboxReport,
 };
 use jig_protocol::repo_path::RepoPath;
 use jig_protocol::{limits, text};
@@ -22,7 +22,6 @@ use crate::ending::Ending;
 use crate::fault::Step;
 use crate::host::{self, DeliverError, Delivery, HostConfig, PreparedAttempt};
 use crate::redact::Redactor;
-use crate::start::no_sandbox;
 use crate::summary;
 use crate::trace::{Emitter, EventSink};
 use crate::unwind::caught;
@@ -288,7 +287,7 @@ fn document(verdict: &Verdict, delivery: &Delivery, ran: &Ran) -> ResultDocument
             .definition
             .as_ref()
             .map_or_else(Budgets::default, |definition| ran.state.budgets(definition)),
-        sandbox: ran.definition.as_ref().map(|_| no_sandbox()),
+        sandbox: ran.definition.as_ref().map(|_| SandboxReport::none()),
         truncation: None,
     }
 }

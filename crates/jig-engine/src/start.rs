@@ -26,19 +26,6 @@ pub(crate) struct RoleRuntime {
 /// The agents of the roles that act, by role.
 pub(crate) type RoleRuntimes = BTreeMap<String, RoleRuntime>;
 
-/// What no kernel tier prevents when there is none.
-const NOT_COVERED: [&str; 3] = ["reads", "writes_outside_the_tree", "network"];
-
-/// The sandbox of an attempt that has the boundary alone.
-pub(crate) fn no_sandbox() -> SandboxReport {
-    SandboxReport {
-        tier: SandboxTier::None,
-        abi: None,
-        verified: false,
-        not_covered: NOT_COVERED.map(str::to_owned).to_vec(),
-    }
-}
-
 impl Attempt<'_> {
     /// Finds the agents, tells of the start and captures the tree.
     pub(crate) async fn start(&mut self, request: &Request) -> Result<(), Ending> {
@@ -157,7 +144,7 @@ impl Attempt<'_> {
                     .collect(),
             }),
         );
-        let sandbox = no_sandbox();
+        let sandbox = SandboxReport::none();
         self.trace.emit(
             None,
             &EventBody::Sandbox(Sandbox {

@@ -368,6 +368,33 @@ pub struct SandboxReport {
     pub not_covered: Vec<String>,
 }
 
+/// What nothing but a kernel sandbox holds back, in the words of
+/// [`SandboxReport::not_covered`].
+const BEYOND_THE_BOUNDARY: [&str; 9] = [
+    "reads",
+    "writes_outside_the_tree",
+    "metadata",
+    "signals",
+    "unix_sockets",
+    "abstract_sockets",
+    "network",
+    "pids",
+    "memory",
+];
+
+impl SandboxReport {
+    /// No sandbox: the write boundary alone.
+    #[must_use]
+    pub fn none() -> Self {
+        Self {
+            tier: SandboxTier::None,
+            abi: None,
+            verified: false,
+            not_covered: BEYOND_THE_BOUNDARY.map(str::to_owned).to_vec(),
+        }
+    }
+}
+
 /// The result document of an attempt, bounded (see [`crate::limits`]).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResultDocument {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::env::{Env, processes_with};
-use crate::support::{Untouched, example, run_stock, run_with, sample, text, trace};
+use crate::support::{Untouched, example, run, run_stock, run_with, sample, text, trace};
 
 fn smoke() -> (PathBuf, PathBuf) {
     (
@@ -94,9 +94,29 @@ fn the_report_has_the_keys_that_programs_rely_on() {
     ");
     let report = run_stock(&env, "smoke", &repo).expect(0).json();
     assert_eq!(report["changed_paths"], json!([]), "never null");
+    let beyond = report["sandbox"]["not_covered"].as_array().unwrap();
+    assert!(beyond.contains(&json!("signals")), "{beyond:?}");
     assert_eq!(report["phases"][0]["phase_attempt"], 1);
     for id in ["run_id", "job_id", "attempt_id"] {
         assert_eq!(report[id].as_str().unwrap().len(), 36, "{id}");
+    }
+}
+
+#[test]
+fn waiting_for_ci_is_said_to_be_of_no_effect() {
+    let env = Env::new();
+    let repo = sample(&env, "repo");
+    let smoke = std::fs::read_to_string(example("definitions/smoke.yaml")).unwrap();
+    for (wait, warns) in [(true, 1), (false, 0)] {
+        let publish = format!("publish: {{hold_when: 'status == fail', ci: {{wait: {wait}}}}}");
+        let definition = env.file("ci.yaml", &format!("{smoke}\n{publish}\n"));
+        let done = run(&env, &definition, &example("scripts/smoke.yaml"), &repo);
+        done.expect(0);
+        let found = done
+            .stderr
+            .matches("publish.ci is of no effect here")
+            .count();
+        assert_eq!(found, warns, "{}", done.stderr);
     }
 }
 

@@ -82,14 +82,19 @@ pub async fn dispose(
         disposed.problems.extend(restore_index(prepared).await);
         return disposed;
     }
-    dispose_tree(prepared, policy, &mut disposed).await;
+    dispose_tree(prepared, redactor, policy, &mut disposed).await;
     disposed
 }
 
-async fn dispose_tree(prepared: &PreparedAttempt, policy: DisposePolicy, disposed: &mut Disposed) {
+async fn dispose_tree(
+    prepared: &PreparedAttempt,
+    redactor: &Redactor,
+    policy: DisposePolicy,
+    disposed: &mut Disposed,
+) {
     let tree = prepared.dirs.tree();
     let reason = policy.reason_to_keep().map(ToOwned::to_owned);
-    let reason = reason.or_else(|| occupied(&tree));
+    let reason = reason.or_else(|| occupied(&tree, redactor));
     if let Some(reason) = reason {
         disposed.tree_kept = Some((tree, reason));
         return;
@@ -103,7 +108,7 @@ async fn dispose_tree(prepared: &PreparedAttempt, policy: DisposePolicy, dispose
 
 /// Says who works in a tree that nobody should work in: it is not pulled away
 /// from under a process.
-fn occupied(tree: &std::path::Path) -> Option<String> {
+fn occupied(tree: &std::path::Path, redactor: &Redactor) -> Option<String> {
     let found = jig_process::processes_inside(tree).ok()?;
     let first = found.first()?;
     Some(format!(
@@ -115,7 +120,7 @@ fn occupied(tree: &std::path::Path) -> Option<String> {
             "es work"
         },
         first.identity,
-        first.command_line,
+        redactor.text(&first.command_line),
     ))
 }
 

@@ -7,7 +7,7 @@ use jig_controlplane::Store;
 use jig_controlplane::direct::{self, DirectError, DirectOutcome, DirectRequest};
 use jig_controlplane::store::OpenOptions;
 use jig_engine::{Engine, EngineConfig};
-use jig_protocol::definition::SandboxTier;
+use jig_protocol::definition::Definition;
 use jig_protocol::lifecycle::AttemptState;
 use jig_protocol::outcome::{Budgets, Cause, PublishMarker, SandboxReport, Spend};
 use jig_runtime_scripted::{Script, ScriptedRuntime};
@@ -84,6 +84,11 @@ pub(crate) async fn execute(order: Order, settings: &Settings) -> Result<RunRepo
     let runtimes = compose::runtimes(&machine, scripted.clone());
     let in_use = checks::runtimes_in_use(&request);
     let known = or_interrupt(&mut interrupt, checks::probe(&runtimes, &in_use)).await?;
+    if waits_for_ci(&request.definition) {
+        output::note(
+            "warning: publish.ci is of no effect here: this run makes a local branch, which no CI sees",
+        );
+    }
     known
         .values()
         .flat_map(|found| &found.warnings)
@@ -124,6 +129,14 @@ pub(crate) async fn execute(order: Order, settings: &Settings) -> Result<RunRepo
         warn_of_unused_steps(&scripted);
     }
     Ok(report(outcome))
+}
+
+fn waits_for_ci(definition: &Definition) -> bool {
+    let ci = definition
+        .publish
+        .as_ref()
+        .and_then(|publish| publish.ci.as_ref());
+    ci.is_some_and(|ci| ci.wait)
 }
 
 fn scripted(machine: &Machine, script: Script) -> Arc<ScriptedRuntime> {
@@ -230,16 +243,6 @@ fn warn_of_unused_steps(scripted: &ScriptedRuntime) {
     }
 }
 
-/// What an attempt has that ended before its sandbox was looked at.
-fn no_sandbox() -> SandboxReport {
-    SandboxReport {
-        tier: SandboxTier::None,
-        abi: None,
-        verified: false,
-        not_covered: Vec::new(),
-    }
-}
-
 fn report(outcome: DirectOutcome<HostReport>) -> RunReport {
     let completion = outcome.completion;
     let result = completion.result;
@@ -292,6 +295,6 @@ fn report(outcome: DirectOutcome<HostReport>) -> RunReport {
             .map_or_else(Budgets::default, |result| result.budgets.clone()),
         sandbox: result
             .and_then(|result| result.sandbox)
-            .unwrap_or_else(no_sandbox),
+            .unwrap_or_else(SandboxReport::none),
     }
 }

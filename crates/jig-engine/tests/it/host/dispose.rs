@@ -109,16 +109,18 @@ async fn a_tree_that_somebody_works_in_is_not_pulled_away() {
     let fixture = Fixture::new(&[("a", "a\n")]);
     let attempt = fixture.attempt().await;
     let mut sleeper = std::process::Command::new("sleep")
-        .arg("600")
+        .arg("600.125")
         .current_dir(attempt.tree())
         .spawn()
         .unwrap();
-    let disposed = dispose(&attempt.prepared, &no_secrets(), ACCEPTED).await;
+    let redactor = Redactor::new([("TOKEN", "600.125")]);
+    let disposed = dispose(&attempt.prepared, &redactor, ACCEPTED).await;
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
     let (tree, reason) = disposed.tree_kept.unwrap();
     assert!(tree.join("a").exists());
-    assert!(reason.contains("sleep 600"), "{reason}");
+    assert!(reason.contains("sleep "), "{reason}");
+    assert!(!reason.contains("600.125"), "{reason}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
