@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use jig_protocol::definition::SandboxTier;
+use jig_protocol::limits::Retention;
 
 /// Printed after every command's help: exit codes are part of the interface.
 const EXIT_CODES: &str = "\
@@ -13,6 +14,17 @@ Exit codes:
   2    wrong usage, or an invalid definition
   3    rejected: jig worked and the answer is no (also when cancelled)
   130  a second Ctrl-C while unwinding";
+
+/// What `jig gc` keeps.
+fn retention() -> String {
+    let kept = Retention::default();
+    format!(
+        "An attempt goes when it is older than {} days or is not among the newest {}. One whose\n\
+         work tree is kept stays until `jig worktree release`; one that is going on stays.",
+        kept.age.as_secs() / (24 * 60 * 60),
+        kept.attempts
+    )
+}
 
 /// Runs repeatable, phased coding-agent workflows against Git repositories, and
 /// makes "done" a property of the work.
@@ -65,6 +77,10 @@ Examples:
 
 One positional is the PROMPT; with --prompt-file it is the REPO.
 
+The run starts from the commit that is checked out in REPO, in a tree of its own: what is
+uncommitted is not seen and not touched. An accepted result is a new branch of REPO,
+`jig/<job>/1`; nothing is merged or pushed. `jig attempt show` says what happened.
+
 {EXIT_CODES}"))]
     #[command(
         override_usage = "jig run [OPTIONS] --def <FILE> [REPO] <PROMPT>\n       \
@@ -84,10 +100,22 @@ One positional is the PROMPT; with --prompt-file it is the REPO.
     #[command(subcommand, after_help = format!("Example:\n  jig worktree list\n\n{EXIT_CODES}"))]
     Worktree(WorktreeCommand),
     /// Prune what retention allows
-    #[command(after_help = format!("Example:\n  jig gc --dry-run\n\n{EXIT_CODES}"))]
+    #[command(after_help = format!("\
+Example:
+  jig gc --dry-run
+
+{}
+
+{EXIT_CODES}", retention()))]
     Gc(GcArgs),
     /// What this machine offers, and what to do about what it lacks
-    #[command(after_help = format!("Example:\n  jig doctor\n\n{EXIT_CODES}"))]
+    #[command(after_help = format!("\
+Example:
+  jig doctor
+
+A FAIL is something without which no run can work; it ends with 1.
+
+{EXIT_CODES}"))]
     Doctor,
     /// Version and commit
     #[command(after_help = format!("Example:\n  jig version --json\n\n{EXIT_CODES}"))]
@@ -105,10 +133,11 @@ pub(crate) struct RunArgs {
     /// Read the prompt from a file (`-` is standard input)
     #[arg(long, value_name = "FILE")]
     pub(crate) prompt_file: Option<PathBuf>,
-    /// `scripted` replaces every runtime of the run; another name only the definition's default
+    /// Who acts: `scripted` replaces every runtime of the run, another name the definition's
+    /// default [default: the definition's, else claude-code]
     #[arg(long, value_name = "NAME")]
     pub(crate) runtime: Option<String>,
-    /// The script of the scripted runtime
+    /// With --runtime scripted: what each role does (see docs/scripted-runtime.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
     /// A parameter of the definition's prompts (repeatable)
@@ -123,7 +152,7 @@ pub(crate) struct RunArgs {
     /// Do not copy the agent CLI's login into the role's home
     #[arg(long)]
     pub(crate) no_seed_auth: bool,
-    /// Refuse to run below this sandbox tier
+    /// Refuse to run below this sandbox tier; this version has none and always refuses
     #[arg(long, value_name = "TIER", num_args = 0..=1, require_equals = true, default_missing_value = "landlock", conflicts_with = "no_sandbox")]
     pub(crate) require_sandbox: Option<TierArg>,
     /// Run without a kernel sandbox
@@ -201,7 +230,7 @@ pub(crate) enum AttemptCommand {
     Diff {
         #[command(flatten)]
         attempt: AttemptRef,
-        /// Only what this phase changed
+        /// Only what this phase changed when it last passed
         #[arg(long, value_name = "PHASE")]
         phase: Option<String>,
     },
@@ -229,7 +258,7 @@ pub(crate) enum WorktreeCommand {
     #[command(after_help = format!("Example:\n  jig worktree show latest\n\n{EXIT_CODES}"))]
     Show(AttemptRef),
     /// Remove a kept work tree for good
-    #[command(after_help = format!("Example:\n  jig worktree release 0199… --confirm\n\n{EXIT_CODES}"))]
+    #[command(after_help = format!("Example:\n  jig worktree release latest --confirm\n\n{EXIT_CODES}"))]
     Release {
         #[command(flatten)]
         attempt: AttemptRef,

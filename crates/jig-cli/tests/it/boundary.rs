@@ -186,6 +186,13 @@ fn what_is_written_outside_is_undone_exactly_and_named() {
         for name in named {
             assert!(breached.error.contains(name), "{shell}: {}", breached.error);
         }
+        // Each path is named with what became of it.
+        let told = ["(restored", "(deleted)"];
+        assert!(
+            told.iter().any(|it| breached.error.contains(it)),
+            "{shell}: {}",
+            breached.error
+        );
         let mut now = picture(&breached.tree);
         // What was permitted stays: the files below `src`.
         let mut expected = expected;

@@ -93,16 +93,18 @@ fn the_help_of_run() {
     Options:
           --def <FILE>                The definition file
           --prompt-file <FILE>        Read the prompt from a file (`-` is standard input)
-          --runtime <NAME>            `scripted` replaces every runtime of the run; another name only
-                                      the definition's default
-          --script <FILE>             The script of the scripted runtime
+          --runtime <NAME>            Who acts: `scripted` replaces every runtime of the run, another
+                                      name the definition's default [default: the definition's, else
+                                      claude-code]
+          --script <FILE>             With --runtime scripted: what each role does (see
+                                      docs/scripted-runtime.md)
           --param <K=V>               A parameter of the definition's prompts (repeatable)
           --in-place                  Work in the checkout itself instead of a tree of its own
           --allow-dirty               With --in-place: accept uncommitted changes (they are saved and
                                       restored exactly)
           --no-seed-auth              Do not copy the agent CLI's login into the role's home
-          --require-sandbox[=<TIER>]  Refuse to run below this sandbox tier [possible values: landlock,
-                                      namespace]
+          --require-sandbox[=<TIER>]  Refuse to run below this sandbox tier; this version has none and
+                                      always refuses [possible values: landlock, namespace]
           --no-sandbox                Run without a kernel sandbox
           --keep                      Keep the work tree also when the result was accepted
       -h, --help                      Print help (see more with '--help')
@@ -120,6 +122,10 @@ fn the_help_of_run() {
       jig run --def smoke.yaml --runtime scripted --script smoke.script.yaml . "Look around"
 
     One positional is the PROMPT; with --prompt-file it is the REPO.
+
+    The run starts from the commit that is checked out in REPO, in a tree of its own: what is
+    uncommitted is not seen and not touched. An accepted result is a new branch of REPO,
+    `jig/<job>/1`; nothing is merged or pushed. `jig attempt show` says what happened.
 
     Exit codes:
       0    accepted, or done

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};
 
 use crate::env::finish;
+use crate::support::Untouched;
 use crate::trial::{DONE, ONE_AGENT, Trial, signal, wait_for_words};
 
 /// An agent that writes, then a gate, then a code phase. Each can be made to
@@ -44,6 +45,7 @@ fn held_up_in(place: &str) -> Trial {
 #[track_caller]
 fn interrupt(place: &str, name: &str) {
     let mut trial = held_up_in(place);
+    let before = Untouched::of(&trial.repo);
     let jig = trial.start();
     trial.wait_for_file("ready");
     signal(&jig, name);
@@ -61,6 +63,9 @@ fn interrupt(place: &str, name: &str) {
         (&phase.into(), &"fail".into())
     );
     trial.assert_nobody_left();
+    assert_eq!(Untouched::of(&trial.repo), before);
+    let refs = ["for-each-ref", "refs/heads/jig"];
+    assert_eq!(trial.env.git(&trial.repo, &refs), "", "delivered");
 
     let attempt = report["attempt_id"].as_str().unwrap();
     let events = trial.assert_whole_record(attempt);

@@ -12,6 +12,7 @@ use jig_controlplane::store::OpenOptions;
 use jig_process::{Liveness, ProcessIdentity};
 
 use crate::env::{BOUND, finish, processes_with, wait_for};
+use crate::support::Untouched;
 use crate::trial::{DONE, ONE_AGENT, Trial, signal, trace};
 
 /// At how many points of a run it is killed.
@@ -151,6 +152,7 @@ fn assert_reclaimed(trial: &Trial, attempt: &Path, next_said: &str) {
 #[test]
 fn killed_at_any_line_of_its_trace_it_leaves_nobody_and_is_put_in_order() {
     let mut trial = Trial::new(LONG_WAY, &long_way());
+    let before_all = Untouched::of(&trial.repo);
     let mut killed = 0;
     for point in 1..=points() {
         trial.definition(LONG_WAY);
@@ -169,6 +171,7 @@ fn killed_at_any_line_of_its_trace_it_leaves_nobody_and_is_put_in_order() {
                 .is_some_and(|attempt| trace(attempt).len() >= point)
         });
         trial.assert_nobody_left();
+        assert_eq!(Untouched::of(&trial.repo), before_all, "point {point}");
         let attempt = attempt.unwrap();
         let next = trial.assert_next_run_works();
         trial.assert_nobody_left();

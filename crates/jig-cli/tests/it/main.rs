@@ -18,6 +18,8 @@ mod evidence;
 #[cfg(test)]
 mod help;
 #[cfg(test)]
+mod housekeeping;
+#[cfg(test)]
 mod interrupts;
 #[cfg(test)]
 mod kills;

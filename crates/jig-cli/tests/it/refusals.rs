@@ -234,15 +234,38 @@ fn what_this_version_cannot_run_is_refused_by_name() {
             "{roster}phases:\n  - {{name: p, kind: agent, owner: a}}\n  - {{name: q, kind: agent, owner: b}}\nparallel: [p, q]\n"
         ),
     );
+    let writers = env.file(
+        "writers.yaml",
+        "name: t
+roster:
+  a: {model: m, writes: [src/**], system_prompt: s, user_prompt: u}
+  b: {model: m, writes: [docs/**], system_prompt: s, user_prompt: u}
+phases:
+  - {name: p, kind: agent, owner: a, gates: [{name: diff_matches_claims}]}
+  - {name: q, kind: agent, owner: b}
+  - {name: c, kind: code, command: make test}
+parallel_writers:
+  members: [{phase: p, owns: [src/a.rs]}, {phase: q, owns: [docs/b.md]}]
+",
+    );
     for (definition, what) in [
         (intact, "tests_intact"),
         (parallel, "parallel"),
+        (writers, "parallel_writers"),
         (example("definitions/factory-parallel.yaml"), "parallel"),
     ] {
         let validate = ["def", "validate", text(&definition)];
         env.jig(&repo, &validate).expect(0);
         let done = env.jig(&repo, &["run", "--def", text(&definition), "Do it"]);
-        nothing_began(&env, &done, 2, &[what, "nothing was started"]);
+        nothing_began(&env, &done, 2, &["nothing was started"]);
+        let named = done
+            .stderr
+            .split(|c: char| !(c.is_alphanumeric() || c == '_'));
+        assert!(
+            named.into_iter().any(|word| word == what),
+            "{}",
+            done.stderr
+        );
     }
     assert_eq!(Untouched::of(&repo), before);
 }
