@@ -9,7 +9,7 @@ use jig_protocol::event::{
     self, AttemptEnded, CeilingExceeded, EngineError, EventBody, SendBudgetExhausted,
     SpendCeilingReached,
 };
-use jig_protocol::lifecycle::attempt::{AttemptState, Outcome};
+use jig_protocol::lifecycle::attempt::Outcome;
 use jig_protocol::outcome::{
     Acceptance, AttemptEnd, Budgets, Cause, PublishMarker, ResultDocument, SandboxReport,
 };
@@ -106,7 +106,7 @@ pub(crate) async fn never_began(
     trace: &Path,
     config: &HostConfig,
     sink: &Arc<dyn EventSink>,
-    cause: Cause,
+    (end, cause): (AttemptEnd, Cause),
     error: &str,
 ) -> Option<String> {
     let trace = Emitter::open(
@@ -116,17 +116,21 @@ pub(crate) async fn never_began(
         Arc::clone(sink),
     );
     let error = text::head(error, limits::ATTEMPT_ERROR_BYTES).to_owned();
-    trace.emit(
-        None,
-        &EventBody::EngineError(EngineError {
+    let why = match end {
+        AttemptEnd::Cancelled => EventBody::AttemptCancelled,
+        _ => EventBody::EngineError(EngineError {
             error: error.clone(),
         }),
-    );
+    };
+    trace.emit(None, &why);
     trace.emit(
         None,
         &EventBody::AttemptEnd(AttemptEnded {
-            end: AttemptEnd::Infrastructure,
-            state: AttemptState::Failed.as_str().to_owned(),
+            end,
+            state: Outcome::of_end(end, false)
+                .attempt_state()
+                .as_str()
+                .to_owned(),
             outcome: outcome_word(false, Some(cause)).to_owned(),
             cause: Some(cause),
             error: Some(error),

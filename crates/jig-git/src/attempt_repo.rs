@@ -130,6 +130,7 @@ impl AttemptRepo {
     /// Makes the attempt's repository and checks the base out.
     ///
     /// The lender gains one reference, the pin. After an error nothing is left.
+    /// A deadline of `git` ends the preparation, not what is done later.
     ///
     /// # Errors
     /// When the lender cannot lend, the place is taken, or git fails.
@@ -165,7 +166,7 @@ impl AttemptRepo {
                 // The first error is the one to report.
                 let _ = crate::removal::remove_tree(&plan.directory.join(name));
             }
-            let _ = delete_ref(git, lender, &plan.pin()).await;
+            let _ = delete_ref(&git.lasting(), lender, &plan.pin()).await;
         }
         made
     }
@@ -213,7 +214,7 @@ impl AttemptRepo {
         let git_dir = plan.directory.join("git");
         let objects = Objects::open(&git_dir.join("objects"), lender.object_format)?;
         let inner = Inner {
-            git: git.clone(),
+            git: git.lasting(),
             lender: lender.clone(),
             base: plan.base,
             branch: Some(format!("refs/heads/{}", plan.branch())),
@@ -280,7 +281,7 @@ impl AttemptRepo {
         let base = repository.resolve_base(git, None).await?;
         let pinned = Arc::new(read_pinned(repository, base).await?);
         let inner = Inner {
-            git: git.clone(),
+            git: git.lasting(),
             lender: repository.clone(),
             base,
             branch,

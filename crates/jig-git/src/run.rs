@@ -240,10 +240,9 @@ impl Git {
     /// Runs git as `config` says. Nothing is started here.
     #[must_use]
     pub fn new(config: GitConfig) -> Self {
-        let deadline = Deadline::new(Arc::new(SystemClock::new()));
         Self {
             config: Arc::new(config),
-            deadline,
+            deadline: Deadline::new(Arc::new(SystemClock::new())),
         }
     }
 
@@ -253,6 +252,15 @@ impl Git {
         Self {
             config: self.config.clone(),
             deadline: deadline.clone(),
+        }
+    }
+
+    /// The same git, for what outlasts the deadline, and for cleaning up.
+    #[must_use]
+    pub fn lasting(&self) -> Self {
+        Self {
+            config: self.config.clone(),
+            deadline: Deadline::new(Arc::new(SystemClock::new())),
         }
     }
 

@@ -427,6 +427,26 @@ pub struct ResultDocument {
     pub truncation: Option<Truncation>,
 }
 
+impl ResultDocument {
+    /// The result of an attempt that ended before anything of it was run.
+    #[must_use]
+    pub fn never_began(end: AttemptEnd, cause: Cause) -> Self {
+        Self {
+            end,
+            phases: Vec::new(),
+            changed_paths: Vec::new(),
+            publish: PublishMarker::NotAttempted,
+            publish_hold: None,
+            acceptance: None,
+            cause: Some(cause),
+            spend: Spend::default(),
+            budgets: Budgets::default(),
+            sandbox: None,
+            truncation: None,
+        }
+    }
+}
+
 /// What a result document lost to its bound.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Truncation {

@@ -158,17 +158,57 @@ fn a_forbidden_write_of_an_interrupted_agent_is_undone() {
     trial.assert_nobody_left();
 }
 
+/// Puts a git on PATH that holds up what the shell pattern names; the PATH of
+/// before.
+fn hold_up_git(trial: &mut Trial, arguments: &str) -> std::ffi::OsString {
+    let usual_path = std::env::var("PATH").unwrap();
+    let script = format!(
+        "#!/bin/sh\ncase \" $* \" in {arguments}) touch {dir}/ready; sleep 600;; esac\n\
+         PATH={usual_path} exec git \"$@\"\n",
+        dir = trial.marker()
+    );
+    let git = trial.env.file("bin/git", &script);
+    std::fs::set_permissions(&git, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}/bin:{usual_path}", trial.marker());
+    trial.env.vars.insert("PATH".into(), path.into()).unwrap()
+}
+
+#[test]
+fn an_interrupt_during_the_checkout_ends_the_attempt() {
+    for name in ["INT", "TERM", "HUP"] {
+        let mut trial = Trial::new(ONE_AGENT, "roles: {builder: [{emit: x}]}");
+        let usual = hold_up_git(&mut trial, "*' reset --hard '*");
+        let jig = trial.start();
+        trial.wait_for_file("ready");
+        signal(&jig, name);
+        let done = finish(jig);
+        let report = done.expect(3).json();
+        assert_eq!(report["state"], "cancelled", "{report}");
+        assert_eq!(report["cause"], "cancelled");
+        assert_eq!(report["publish"], "not_attempted");
+        assert_eq!(report["phases"], serde_json::json!([]));
+        trial.assert_nobody_left();
+        let directory = trial.attempts().remove(0);
+        assert!(!directory.join("tree").exists());
+        assert!(!directory.join("git").exists());
+        let args = ["for-each-ref", "refs/jig", "refs/heads/jig"];
+        let pins = trial.env.git(&trial.repo, &args);
+        assert_eq!(pins, "", "the operator's repository keeps nothing of it");
+        let attempt = report["attempt_id"].as_str().unwrap();
+        let events = trial.assert_whole_record(attempt);
+        assert_eq!(events.last().unwrap()["payload"]["end"], "cancelled");
+        let record = &trial.ask(&["attempt", "show", attempt])[0];
+        assert_eq!(record["result"]["cause"], "cancelled", "{record}");
+        trial.env.vars.insert("PATH".into(), usual);
+        trial.assert_next_run_works();
+    }
+}
+
 #[test]
 fn an_interrupt_before_admission_records_nothing() {
     for name in ["INT", "TERM", "HUP"] {
         let mut trial = Trial::new(ONE_AGENT, "roles: {builder: [{emit: x}]}");
-        let slow = "#!/bin/sh\ntouch @DIR@/ready\nsleep 600\n";
-        let git = trial
-            .env
-            .file("bin/git", &slow.replace("@DIR@", &trial.marker()));
-        std::fs::set_permissions(&git, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let path = format!("{}/bin:{}", trial.marker(), std::env::var("PATH").unwrap());
-        let usual = trial.env.vars.insert("PATH".into(), path.into()).unwrap();
+        let usual = hold_up_git(&mut trial, "*");
         let jig = trial.start();
         trial.wait_for_file("ready");
         signal(&jig, name);

@@ -314,6 +314,38 @@ async fn fill(
         Mode::OwnTree => AttemptRepo::prepare(&config.git, lender, &plan).await?,
         Mode::InPlace { .. } => AttemptRepo::in_place(&config.git, lender, &dirs.root).await?,
     };
+    match furnish(config, spec, lender, &dirs, &repo) {
+        Ok((homes, saved_index, warnings)) => Ok(PreparedAttempt {
+            work_tree: repo.tree().to_owned(),
+            branch: repo.branch().map(ToOwned::to_owned),
+            warnings,
+            mode: spec.mode,
+            dirs,
+            base,
+            repo,
+            prompts,
+            homes,
+            manifest,
+            saved_index,
+            checkout_lock: None,
+        }),
+        Err(error) => {
+            // The first error is the one to report.
+            let _ = repo.release_pin().await;
+            Err(error)
+        }
+    }
+}
+
+/// What an attempt has besides its repository: HOMEs, in place the operator's
+/// index, and what a person should know.
+fn furnish(
+    config: &HostConfig,
+    spec: &PrepareSpec<'_>,
+    lender: &Repository,
+    dirs: &AttemptDirs,
+    repo: &AttemptRepo,
+) -> Result<(Homes, Option<SavedIndex>, Vec<String>), PrepareError> {
     let outputs = &spec.definition.build_outputs;
     let lines: Vec<String> = outputs.iter().map(DirGrant::ignore_line).collect();
     repo.exclude(&lines)?;
@@ -335,20 +367,7 @@ async fn fill(
         spec.definition,
     );
     homes.make()?;
-    Ok(PreparedAttempt {
-        work_tree: repo.tree().to_owned(),
-        branch: repo.branch().map(ToOwned::to_owned),
-        warnings: warnings(&repo)?,
-        mode: spec.mode,
-        dirs,
-        base,
-        repo,
-        prompts,
-        homes,
-        manifest,
-        saved_index,
-        checkout_lock: None,
-    })
+    Ok((homes, saved_index, warnings(repo)?))
 }
 
 fn manifest(spec: &PrepareSpec<'_>, lender: &Repository, plan: &AttemptPlan) -> Manifest {

@@ -6,7 +6,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use jig_process::StopSignal;
+use jig_process::{Deadline, StopSignal};
 use jig_protocol::definition::{self, RuntimeName};
 use jig_protocol::ids::{AttemptId, JobId, RunId};
 use jig_protocol::lifecycle::attempt::AttemptState;
@@ -16,7 +16,7 @@ use jig_protocol::text;
 use super::deliver::Delivery;
 use super::dispose::{DisposePolicy, Disposed, dispose};
 use super::layout::AttemptDirs;
-use super::prepare::{Mode, PrepareError, PrepareSpec, prepare};
+use super::prepare::{HostConfig, Mode, PrepareError, PrepareSpec, prepare};
 use crate::attempt::{AttemptInput, AttemptOutcome, Engine};
 use crate::finish::never_began;
 use crate::trace::EventSink;
@@ -88,6 +88,9 @@ pub enum HostedError {
     /// The attempt could not be prepared.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
+    /// It was cancelled before it was prepared.
+    #[error("cancelled while it was being prepared")]
+    Cancelled,
 }
 
 /// Runs one attempt to its end. Cancelling goes through
@@ -117,7 +120,23 @@ impl HostedError {
                 | PrepareError::Moved { .. },
             ) => Cause::Configuration,
             Self::Prepare(_) => Cause::Infrastructure,
+            Self::Cancelled => Cause::Cancelled,
         }
+    }
+
+    /// How the attempt ended.
+    #[must_use]
+    pub const fn end(&self) -> AttemptEnd {
+        match self {
+            Self::Cancelled => AttemptEnd::Cancelled,
+            Self::Snapshot(_) | Self::Prepare(_) => AttemptEnd::Infrastructure,
+        }
+    }
+
+    /// The result document of such an attempt.
+    #[must_use]
+    pub fn result(&self) -> ResultDocument {
+        ResultDocument::never_began(self.end(), self.cause())
     }
 }
 
@@ -141,7 +160,7 @@ async fn tell_of(
                 &dirs.trace(),
                 config,
                 sink,
-                error.cause(),
+                (error.end(), error.cause()),
                 &text::with_causes(error),
             )
             .await
@@ -171,7 +190,15 @@ async fn prepare_and_run(engine: &Engine, run: HostedRun) -> Result<HostedOutcom
         mode: run.mode,
         definition: &definition,
     };
-    let prepared = prepare(config, &spec).await?;
+    let cancelled = Deadline::new(Arc::clone(&config.clock)).and_signal(&run.cancel);
+    let config = HostConfig {
+        git: config.git.until(&cancelled),
+        ..config.clone()
+    };
+    let prepared = match prepare(&config, &spec).await {
+        Err(_) if run.cancel.raised().is_some() => return Err(HostedError::Cancelled),
+        prepared => prepared?,
+    };
     let warnings = prepared.warnings.clone();
     let keep = run.keep;
     let outcome = engine.run(input(run, prepared)).await;

@@ -254,7 +254,7 @@ fn report(outcome: DirectOutcome<HostReport>) -> RunReport {
         cause = Some(Cause::Infrastructure);
         error = Some(format!("the end could not be recorded: {problem}"));
     } else if result.is_none() && outcome.state != AttemptState::Cancelled {
-        cause = cause.or(host.cause).or(Some(Cause::Infrastructure));
+        cause = Some(Cause::Infrastructure);
     }
     let (verdict, exit) = verdict(state, cause);
     RunReport {

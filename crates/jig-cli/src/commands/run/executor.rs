@@ -14,7 +14,6 @@ use jig_process::{StopReason, StopSignal};
 use jig_protocol::definition::RuntimeName;
 use jig_protocol::event::Event;
 use jig_protocol::lifecycle::Outcome;
-use jig_protocol::outcome::Cause;
 use tokio_util::sync::CancellationToken;
 
 use super::request::Request;
@@ -26,7 +25,6 @@ use crate::progress::Progress;
 pub(crate) struct HostReport {
     pub(crate) branch: Option<String>,
     pub(crate) commit: Option<String>,
-    pub(crate) cause: Option<Cause>,
 }
 
 /// Executes the attempts of one `jig run`.
@@ -134,23 +132,17 @@ impl AttemptExecutor for Executor {
                 let report = HostReport {
                     branch: hosted.delivery.branch,
                     commit: hosted.delivery.commit,
-                    cause: hosted.cause,
                 };
                 (completion, report)
             }
             Err(error) => {
-                let report = HostReport {
-                    cause: Some(error.cause()),
-                    ..HostReport::default()
-                };
-                let error = format!("{:#}", anyhow::Error::new(error));
                 let completion = Completion {
-                    outcome: Outcome::Failed,
-                    result: None,
-                    error: Some(error),
+                    outcome: Outcome::of_end(error.end(), false),
+                    result: Some(error.result()),
+                    error: Some(format!("{:#}", anyhow::Error::new(error))),
                     retained: None,
                 };
-                (completion, report)
+                (completion, HostReport::default())
             }
         }
     }

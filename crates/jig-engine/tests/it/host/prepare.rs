@@ -4,6 +4,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use jig_engine::host::{Manifest, Mode, PrepareError, PromptError, check_prompts};
 use jig_git::repository::Repository;
+use jig_git::{Git, GitConfig};
 use jig_testkit::Repo;
 
 use crate::fixture::{Fixture, PLAIN};
@@ -48,6 +49,51 @@ async fn an_attempt_is_checked_out_and_nothing_of_the_operators_changes() {
     assert_eq!(manifest.base, fixture.repo.head());
     assert_eq!(manifest.branch, attempt.prepared.branch);
     assert!(manifest.process_groups.is_empty());
+}
+
+/// Whatever git run fails, and also what comes after the last one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_preparation_that_fails_anywhere_leaves_nothing() {
+    let mut fixture = Fixture::new(&[("src/a.rs", "a\n")]);
+    let before = fixture.operator_state();
+    let dir = fixture.repo.scratch().join("bin");
+    std::fs::create_dir(&dir).unwrap();
+    let path = crate::fixture::path_env().into_string().unwrap();
+    let script = format!(
+        "#!/bin/sh\nPATH={path}\nread -r n < {dir}/left; n=$((n - 1)); echo $n > {dir}/left\n\
+         [ $n = 0 ] && {{ echo broken >&2; exit 1; }}\nexec git \"$@\"\n",
+        dir = dir.display()
+    );
+    std::fs::write(dir.join("git"), script).unwrap();
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(dir.join("git"), mode).unwrap();
+    fixture.config.git = Git::new(GitConfig::new(format!("{}:{path}", dir.display())));
+    let mut failed = 0;
+    loop {
+        std::fs::write(dir.join("left"), format!("{}\n", failed + 1)).unwrap();
+        let repo = fixture.repo.path();
+        match fixture.try_prepare(Mode::OwnTree, &repo).await {
+            Ok(prepared) => {
+                std::fs::write(dir.join("left"), "1000\n").unwrap();
+                prepared.repo.release_pin().await.unwrap();
+                std::fs::remove_dir_all(&prepared.dirs.root).unwrap();
+                break;
+            }
+            Err(_) => assert_untouched(&fixture, &before),
+        }
+        failed += 1;
+    }
+    assert!(failed >= 3, "version, pin and checkout: {failed}");
+
+    let caches = fixture.config.data_dir.join("caches");
+    std::fs::remove_dir_all(&caches).unwrap();
+    std::fs::write(&caches, "in the way").unwrap();
+    let error = fixture
+        .try_prepare(Mode::OwnTree, &fixture.repo.path())
+        .await
+        .unwrap_err();
+    assert!(matches!(error, PrepareError::Home(_)), "{error:?}");
+    assert_untouched(&fixture, &before);
 }
 
 #[tokio::test(flavor = "multi_thread")]
