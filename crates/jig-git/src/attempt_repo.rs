@@ -150,17 +150,17 @@ impl AttemptRepo {
                 return Err(AttemptRepoError::InTheWay { path });
             }
         }
-        let pinned = Arc::new(read_pinned(lender, plan.base).await?);
-        if lender.is_partial
-            && let [example, ..] = pinned.missing(1).as_slice()
-        {
-            let lender = lender.path().to_owned();
-            return Err(AttemptRepoError::MissingObjects {
-                lender,
-                example: *example,
-            });
+        if lender.is_partial {
+            let pinned = read_pinned(lender, plan.base).await?;
+            if let [example, ..] = pinned.missing(1).as_slice() {
+                let lender = lender.path().to_owned();
+                return Err(AttemptRepoError::MissingObjects {
+                    lender,
+                    example: *example,
+                });
+            }
         }
-        let made = Self::make(git, lender, plan, pinned).await;
+        let made = Self::make(git, lender, plan).await;
         if made.is_err() {
             for name in ["tree", "git"] {
                 // The first error is the one to report.
@@ -175,34 +175,40 @@ impl AttemptRepo {
         git: &Git,
         lender: &Repository,
         plan: &AttemptPlan,
-        pinned: Arc<PinnedTree>,
     ) -> Result<Self, AttemptRepoError> {
         if let Some(commit) = plan.base.commit() {
             update_ref(git, lender, &plan.pin(), commit, None).await?;
         }
         write_repository(lender, plan)?;
-        let repo = Self::at(git, lender, plan, pinned)?;
+        // Both to their end, so that after an error nothing is written any more.
+        let (pinned, checked_out) =
+            tokio::join!(read_pinned(lender, plan.base), Self::check_out(git, plan));
+        checked_out?;
+        let repo = Self::at(git, lender, plan, Arc::new(pinned?))?;
         repo.inner.fresh.store(true, Ordering::Relaxed);
-        if let Some(commit) = plan.base.commit() {
-            let workers = std::thread::available_parallelism()
-                .map_or(1, usize::from)
-                .min(8);
-            let run = Invocation::new([
-                OsString::from("-c"),
-                format!("checkout.workers={workers}").into(),
-                "-c".into(),
-                "checkout.thresholdForParallelism=100".into(),
-                "reset".into(),
-                "--hard".into(),
-                "--quiet".into(),
-                commit.to_string().into(),
-            ])
-            .git_dir(repo.git_dir())
-            .work_tree(repo.tree())
-            .timeout(limits::UNWIND_TIMEOUT);
-            git.run(run).await?;
-        }
         Ok(repo)
+    }
+
+    async fn check_out(git: &Git, plan: &AttemptPlan) -> Result<(), AttemptRepoError> {
+        let Some(commit) = plan.base.commit() else {
+            return Ok(());
+        };
+        let workers = crate::parallel::threads();
+        let run = Invocation::new([
+            OsString::from("-c"),
+            format!("checkout.workers={workers}").into(),
+            "-c".into(),
+            "checkout.thresholdForParallelism=100".into(),
+            "reset".into(),
+            "--hard".into(),
+            "--quiet".into(),
+            commit.to_string().into(),
+        ])
+        .git_dir(&plan.directory.join("git"))
+        .work_tree(&plan.directory.join("tree"))
+        .timeout(limits::UNWIND_TIMEOUT);
+        git.run(run).await?;
+        Ok(())
     }
 
     fn at(

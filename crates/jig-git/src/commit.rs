@@ -9,12 +9,13 @@ use jig_protocol::repo_path::RepoPath;
 use jig_protocol::time::Timestamp;
 
 use crate::attempt_repo::{AttemptRepo, AttemptRepoError};
-use crate::changes::{Capture, Content, Entry, EntryKind, TreeGuard, is_dot_git};
+use crate::blobs::{Blobs, write_blobs};
+use crate::changes::{Capture, Entry, EntryKind, TreeGuard, is_dot_git};
 use crate::conversions::ConvertError;
 use crate::objects::ObjectError;
 use crate::pinned_tree::PinnedKind;
 use crate::run::{GitError, Invocation};
-use crate::tree::{Leaf, TreeBuilder, TreeChange, compare_trees};
+use crate::tree::{TreeBuilder, TreeChange, compare_trees};
 
 /// Why a commit could not be made or checked.
 #[derive(Debug, thiserror::Error)]
@@ -187,9 +188,10 @@ impl AttemptRepo {
             let committed = repo.objects().commit_tree(&commit)?;
             let base = (guard.pinned().objects(), repo.base().tree());
             let mut check = HeadCheck::default();
+            let mut blobs = Blobs::new(&guard);
             for change in compare_trees(base, (repo.objects(), committed))? {
                 let captured = match capture.get(&change.path) {
-                    Some(entry) => leaf(&guard, entry)?,
+                    Some(entry) => blobs.leaf(entry)?,
                     None => None,
                 };
                 if captured != change.right {
@@ -319,11 +321,19 @@ fn write_tree(
     head: Option<ObjectId>,
 ) -> Result<ObjectId, CommitError> {
     let repo = guard.repo();
+    if let Some(known) = guard.known().tree(capture, head) {
+        return Ok(known);
+    }
     let mut builder = TreeBuilder::default();
-    for entry in capture.entries() {
-        if !is_left_out(guard, entry)
-            && let Some(leaf) = leaf(guard, entry)?
-        {
+    let committed: Vec<&Entry> = capture
+        .entries()
+        .iter()
+        .filter(|entry| !is_left_out(guard, entry))
+        .collect();
+    write_blobs(guard, &committed)?;
+    let mut blobs = Blobs::new(guard);
+    for entry in committed {
+        if let Some(leaf) = blobs.leaf(entry)? {
             builder.insert(&entry.path, leaf);
         }
     }
@@ -338,7 +348,9 @@ fn write_tree(
             }
         }
     }
-    Ok(builder.write(guard.pinned().objects(), repo.objects())?)
+    let tree = builder.write(guard.pinned().objects(), repo.objects())?;
+    guard.known().remember_tree(capture, head, tree);
+    Ok(tree)
 }
 
 /// Whether a captured entry is never committed by jig.
@@ -363,78 +375,6 @@ fn in_submodule(guard: &TreeGuard, path: &RepoPath) -> bool {
         at = directory.parent();
     }
     false
-}
-
-/// What git would have at a captured entry; its blob is written when the base
-/// does not have it.
-pub(crate) fn leaf(guard: &TreeGuard, entry: &Entry) -> Result<Option<Leaf>, CommitError> {
-    let pin = guard.pinned().get(&entry.path);
-    match entry.kind {
-        EntryKind::File => {
-            let executable = match pin {
-                Some(pin) if !guard.repo().file_mode() => pin.kind == PinnedKind::Executable,
-                _ => entry.is_executable(),
-            };
-            let kind = if executable {
-                PinnedKind::Executable
-            } else {
-                PinnedKind::File
-            };
-            Ok(Some((kind, blob_of(guard, entry)?)))
-        }
-        EntryKind::Link => {
-            let target = entry.target.as_deref().unwrap_or_default();
-            Ok(Some((PinnedKind::Link, write_blob(guard, target)?)))
-        }
-        EntryKind::Directory => Ok(pin
-            .filter(|pin| pin.kind == PinnedKind::Submodule)
-            .map(|pin| (pin.kind, pin.id))),
-        EntryKind::Fifo | EntryKind::Socket | EntryKind::Device | EntryKind::Unreadable => Ok(None),
-    }
-}
-
-fn blob_of(guard: &TreeGuard, entry: &Entry) -> Result<ObjectId, CommitError> {
-    let hash = match entry.content {
-        Content::Pinned => {
-            if let Some(pin) = guard.pinned().get(&entry.path) {
-                return Ok(pin.id);
-            }
-            return Err(CommitError::ContentGone {
-                path: entry.path.clone(),
-            });
-        }
-        Content::Hash(hash) => hash,
-        Content::None => {
-            return Err(CommitError::ContentGone {
-                path: entry.path.clone(),
-            });
-        }
-    };
-    if let Some(id) = guard.known_blob(&entry.path, &hash) {
-        return Ok(id);
-    }
-    let bytes = guard
-        .captured_content(entry, &hash)?
-        .ok_or_else(|| CommitError::ContentGone {
-            path: entry.path.clone(),
-        })?;
-    let clean = guard
-        .conversions()
-        .converter()
-        .clean_form(&entry.path, bytes)?;
-    let id = write_blob(guard, &clean)?;
-    guard.remember_blob(&entry.path, hash, id);
-    Ok(id)
-}
-
-fn write_blob(guard: &TreeGuard, data: &[u8]) -> Result<ObjectId, CommitError> {
-    let base = guard.pinned().objects();
-    let id = base.name_of(Kind::Blob, data)?;
-    // One that the base has need not be written, if it is what it is named.
-    if base.contains(&id) && base.read(&id, Kind::Blob).is_ok() {
-        return Ok(id);
-    }
-    Ok(guard.repo().objects().write(Kind::Blob, data)?)
 }
 
 /// Writes a commit by jig, with the moment as its time.

@@ -140,7 +140,7 @@ impl Conversions {
 
     /// Whether content is always the same on both sides.
     fn is_identity(&self) -> bool {
-        self.pinned.attributes().is_none() && self.settings.0.auto_crlf == eol::AutoCrlf::Disabled
+        !self.pinned.has_attributes() && self.settings.0.auto_crlf == eol::AutoCrlf::Disabled
     }
 
     /// Makes a fresh repository for one conversion.

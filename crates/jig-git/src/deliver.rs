@@ -1,7 +1,7 @@
 //! Bringing an attempt's result into the lender: imported, not fetched, so that
 //! nothing that either configuration names is run.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use gix::ObjectId;
 use gix::objs::Kind;
@@ -11,6 +11,7 @@ use crate::attempt_repo::{AttemptRepo, AttemptRepoError, update_ref};
 use crate::commit::CommitError;
 use crate::history::commits_since;
 use crate::objects::Objects;
+use crate::parallel;
 use crate::pinned_tree::PinnedKind;
 use crate::repository::{RefFormat, RepositoryError};
 use crate::run::{Input, Invocation};
@@ -123,7 +124,7 @@ impl AttemptRepo {
 
 fn check_arrived(repo: &AttemptRepo, commit: ObjectId) -> Result<(), CommitError> {
     let lender = Objects::open(repo.lender().objects_dir(), commit.kind())?;
-    let mut seen = HashSet::new();
+    let mut arrived = BTreeSet::new();
     for (new, parent) in commits_since(repo, repo.base().commit(), commit)? {
         let after = lender.commit_tree(&new)?;
         let before = match parent {
@@ -133,11 +134,16 @@ fn check_arrived(repo: &AttemptRepo, commit: ObjectId) -> Result<(), CommitError
         for change in compare_trees((&lender, before), (&lender, after))? {
             if let Some((kind, id)) = change.right
                 && kind != PinnedKind::Submodule
-                && seen.insert(id)
             {
-                lender.read(&id, Kind::Blob)?;
+                arrived.insert(id);
             }
         }
     }
+    let arrived: Vec<ObjectId> = arrived.into_iter().collect();
+    parallel::for_each(
+        &arrived,
+        || (lender.handle(), Vec::new()),
+        |(handle, buffer), id| lender.check(handle, id, Kind::Blob, buffer),
+    )?;
     Ok(())
 }

@@ -107,9 +107,31 @@ impl Objects {
             return Ok(Vec::new());
         }
         let mut buffer = Vec::new();
-        let found = self
-            .handle()
-            .try_find(id, &mut buffer)
+        let data = self.find(&self.handle(), id, kind, &mut buffer)?;
+        Ok(data.to_vec())
+    }
+
+    /// Whether the object is there and is what it is named. For many objects:
+    /// making a `handle` costs as much as reading a small one.
+    pub(crate) fn check(
+        &self,
+        handle: &odb::HandleArc,
+        id: &ObjectId,
+        kind: Kind,
+        buffer: &mut Vec<u8>,
+    ) -> Result<(), ObjectError> {
+        self.find(handle, id, kind, buffer).map(drop)
+    }
+
+    fn find<'a>(
+        &self,
+        handle: &odb::HandleArc,
+        id: &ObjectId,
+        kind: Kind,
+        buffer: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8], ObjectError> {
+        let found = handle
+            .try_find(id, buffer)
             .map_err(|error| self.damaged(id, error.to_string()))?;
         let Some(found) = found else {
             return Err(ObjectError::Missing {
@@ -125,8 +147,7 @@ impl Objects {
         if named != *id {
             return Err(self.damaged(id, format!("its content hashes to {named}")));
         }
-        let data = found.data.to_vec();
-        Ok(data)
+        Ok(found.data)
     }
 
     /// The name that `data` has as an object.
@@ -140,6 +161,12 @@ impl Objects {
     /// Whether the object is there.
     pub(crate) fn contains(&self, id: &ObjectId) -> bool {
         *id == ObjectId::empty_tree(self.hash) || gix::objs::Exists::exists(&self.handle(), id)
+    }
+
+    /// Whether the object was there when packs were last looked for: what asks
+    /// for many objects that are new would look for new packs each time.
+    pub(crate) fn had(&self, handle: &odb::HandleArc, id: &ObjectId) -> bool {
+        *id == ObjectId::empty_tree(self.hash) || handle.exists_without_refresh(id)
     }
 
     /// Follows tags to a commit; gives it and its tree.
@@ -197,28 +224,37 @@ impl Objects {
     /// A loose object that already lies there is replaced: it may be a planted
     /// one with other content.
     pub(crate) fn write(&self, kind: Kind, data: &[u8]) -> Result<ObjectId, ObjectError> {
+        let id = self.name_of(kind, data)?;
+        self.write_named(id, kind, data)
+    }
+
+    /// [`Objects::write`] of data whose name is known.
+    pub(crate) fn write_named(
+        &self,
+        id: ObjectId,
+        kind: Kind,
+        data: &[u8],
+    ) -> Result<ObjectId, ObjectError> {
         let failed = |why: String| ObjectError::Write {
             directory: self.directory.clone(),
             why,
         };
-        let id =
-            gix::objs::compute_hash(self.hash, kind, data).map_err(|e| failed(e.to_string()))?;
         let loose = odb::loose::Store::at(&self.directory, self.hash);
         let mut buffer = Vec::new();
-        if let Ok(Some(there)) = loose.try_find(&id, &mut buffer)
-            && there.kind == kind
-            && there.data == data
-        {
-            return Ok(id);
-        }
-        let path = loose.object_path(&id);
-        if let Err(error) = std::fs::remove_file(&path)
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
-            return Err(failed(format!("{}: {error}", path.display())));
+        match loose.try_find(&id, &mut buffer) {
+            Ok(None) => {}
+            Ok(Some(there)) if there.kind == kind && there.data == data => return Ok(id),
+            _ => {
+                let path = loose.object_path(&id);
+                if let Err(error) = std::fs::remove_file(&path)
+                    && error.kind() != std::io::ErrorKind::NotFound
+                {
+                    return Err(failed(format!("{}: {error}", path.display())));
+                }
+            }
         }
         loose
-            .write_buf(kind, data)
+            .write_buf_with_known_id(kind, data, id)
             .map_err(|error| failed(error.to_string()))
     }
 

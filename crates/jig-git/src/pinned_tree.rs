@@ -216,6 +216,10 @@ impl PinnedTree {
         &self.objects
     }
 
+    pub(crate) const fn has_attributes(&self) -> bool {
+        self.has_attributes
+    }
+
     /// A private copy of the attribute rules; `None` when there are none.
     pub(crate) fn attributes(&self) -> Option<gix::worktree::Stack> {
         self.has_attributes.then(|| self.attributes.clone())

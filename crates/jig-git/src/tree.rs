@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use gix::ObjectId;
 use gix::objs::tree::EntryKind as TreeKind;
 use gix::objs::{Kind, TreeRef};
+use gix::odb::HandleArc;
 use jig_protocol::repo_path::RepoPath;
 
 use crate::objects::{ObjectError, Objects};
@@ -47,13 +48,13 @@ impl TreeBuilder {
 
     /// Writes what `base` does not have and gives the root's name.
     pub(crate) fn write(&self, base: &Objects, target: &Objects) -> Result<ObjectId, ObjectError> {
-        write_directory(&self.root, base, target)
+        write_directory(&self.root, (base, &base.handle()), target)
     }
 }
 
 fn write_directory(
     children: &BTreeMap<Vec<u8>, Item>,
-    base: &Objects,
+    base: (&Objects, &HandleArc),
     target: &Objects,
 ) -> Result<ObjectId, ObjectError> {
     let mut entries = Vec::with_capacity(children.len());
@@ -81,11 +82,11 @@ fn write_directory(
         data.push(0);
         data.extend_from_slice(id.as_slice());
     }
-    let id = base.name_of(Kind::Tree, &data)?;
-    if base.contains(&id) {
+    let id = target.name_of(Kind::Tree, &data)?;
+    if base.0.had(base.1, &id) {
         Ok(id)
     } else {
-        target.write(Kind::Tree, &data)
+        target.write_named(id, Kind::Tree, &data)
     }
 }
 

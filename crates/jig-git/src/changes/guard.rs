@@ -1,12 +1,10 @@
 //! The guard of one tree: the one way to capture, compare and restore it.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::io::Read;
+use std::collections::{BTreeSet, HashSet};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use gix::ObjectId;
 use jig_protocol::definition::PathPattern;
 use jig_protocol::limits;
 use jig_protocol::repo_path::RepoPath;
@@ -18,11 +16,13 @@ use super::entry::{Content, Entries, Entry, EntryKind, FileTime};
 use super::fingerprint::{PinnedHashes, hash_all, open_file, take_over};
 use super::metadata::{Metadata, Owner, PutBackError, RepoMetadata, Scope};
 use super::restore::{RestoreError, RestoreReport, Selection};
-use super::store::{Budget, ContentStore};
+use super::store::{Budget, ContentStore, read_as};
 use super::walk::{MAX_ENTRIES, WalkError, walk};
 use crate::attempt_repo::{AttemptRepo, AttemptRepoError};
+use crate::blobs::Known;
 use crate::commit::CommitError;
 use crate::conversions::Conversions;
+use crate::parallel;
 use crate::pinned_tree::{PinnedKind, PinnedTree};
 use crate::run::Invocation;
 use crate::tree::Leaf;
@@ -61,8 +61,7 @@ struct Inner {
     store: ContentStore,
     hashes: PinnedHashes,
     conversions: Conversions,
-    /// Blobs that captured content became, by path (conversions go by path).
-    blobs: Mutex<HashMap<(RepoPath, [u8; 32]), ObjectId>>,
+    known: Known,
 }
 
 /// File systems stamp files with the kernel's tick; a file changed within this
@@ -97,7 +96,7 @@ impl TreeGuard {
             store,
             hashes: PinnedHashes::default(),
             conversions,
-            blobs: Mutex::default(),
+            known: Known::default(),
         };
         Ok(Self(Arc::new(inner)))
     }
@@ -247,15 +246,9 @@ impl TreeGuard {
         &self.0.conversions
     }
 
-    /// The blob that captured content is known to be.
-    pub(crate) fn known_blob(&self, path: &RepoPath, hash: &[u8; 32]) -> Option<ObjectId> {
-        let blobs = self.0.blobs.lock().unwrap_or_else(PoisonError::into_inner);
-        blobs.get(&(path.clone(), *hash)).copied()
-    }
-
-    pub(crate) fn remember_blob(&self, path: &RepoPath, hash: [u8; 32], id: ObjectId) {
-        let mut blobs = self.0.blobs.lock().unwrap_or_else(PoisonError::into_inner);
-        blobs.insert((path.clone(), hash), id);
+    /// What git has for captured content, as far as it was found out.
+    pub(crate) fn known(&self) -> &Known {
+        &self.0.known
     }
 
     /// What git has for an entry, if that is known without reading it.
@@ -263,7 +256,7 @@ impl TreeGuard {
         let pin = self.pinned().get(&entry.path);
         let id = match (entry.kind, entry.content) {
             (EntryKind::File, Content::Pinned) => pin?.id,
-            (EntryKind::File, Content::Hash(hash)) => self.known_blob(&entry.path, &hash)?,
+            (EntryKind::File, Content::Hash(hash)) => self.known().blob(&entry.path, &hash)?,
             _ => return None,
         };
         let executable = match pin {
@@ -298,13 +291,14 @@ impl TreeGuard {
                 bytes: entry.stat.size,
             });
         }
-        let mut bytes = Vec::new();
-        if let Some(mut kept) = self.0.store.open_kept(hash).map_err(io)? {
-            kept.read_to_end(&mut bytes).map_err(io)?;
-        } else if let Some((mut file, _)) = open_file(self.root(), entry) {
-            file.read_to_end(&mut bytes).map_err(io)?;
+        let size = entry.stat.size;
+        if let Some(bytes) = self.0.store.read_kept(hash, size).map_err(io)? {
+            return Ok(Some(bytes));
         }
-        Ok((blake3::hash(&bytes).as_bytes() == hash).then_some(bytes))
+        match open_file(self.root(), entry) {
+            Some((file, _)) => read_as(file, hash, size).map_err(io),
+            None => Ok(None),
+        }
     }
 
     /// [`TreeGuard::capture`] for a thread that may block.
@@ -323,9 +317,7 @@ impl Inner {
             .map_err(|source| self.store_error(source))?;
         let metadata = self.metadata(previous, racy_since)?;
         self.check_root()?;
-        let threads = std::thread::available_parallelism()
-            .map_or(1, usize::from)
-            .min(8);
+        let threads = parallel::threads();
         let mut entries =
             walk(self.root.as_fd(), threads, racy_since).map_err(|error| self.walk_error(error))?;
         let known = previous.map(|capture| &capture.0.entries);
@@ -443,16 +435,20 @@ impl Inner {
             }
         }
         wanted.sort_by_key(|(last, _, _)| *last);
+        let (first, last) = wanted.split_at(wanted.partition_point(|(last, _, _)| !*last));
         let budget = self.store.budget();
-        for (last, entry, hash) in wanted {
-            if let Some((mut file, stat)) = open_file(self.root.as_fd(), entry) {
-                let within = if last {
-                    budget.for_uncommitted()
-                } else {
-                    budget
-                };
-                self.store.keep(&mut file, hash, stat.size, within)?;
-            }
+        for (wanted, within) in [(first, budget), (last, budget.for_uncommitted())] {
+            parallel::for_each(
+                wanted,
+                || (),
+                |(), (_, entry, hash)| match open_file(self.root.as_fd(), entry) {
+                    Some((mut file, stat)) => {
+                        let kept = self.store.keep(&mut file, *hash, stat.size, within);
+                        kept.map(drop)
+                    }
+                    None => Ok(()),
+                },
+            )?;
         }
         Ok(())
     }

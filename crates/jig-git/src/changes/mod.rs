@@ -19,6 +19,7 @@ mod restore;
 mod store;
 mod walk;
 
+pub(crate) use capture::CaptureData;
 pub use capture::{Capture, CaptureError};
 pub use compare::{Change, ChangeKind, Changes, Hazard};
 pub(crate) use compare::{is_below, is_dot_git};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
-use std::io::{Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -113,15 +113,26 @@ impl ContentStore {
         size: u64,
         within: Budget,
     ) -> std::io::Result<bool> {
+        // Reserved at once: others may be keeping theirs at the same time.
         {
-            let held = self.lock();
+            let mut held = self.lock();
             if held.sizes.contains_key(&hash) {
                 return Ok(true);
             }
             if held.bytes.saturating_add(size) > within.bytes || held.sizes.len() >= within.files {
                 return Ok(false);
             }
+            held.add(hash, size);
         }
+        let kept = self.copy(source, &hash);
+        if !matches!(kept, Ok(true)) {
+            self.lock().remove(&hash);
+        }
+        kept
+    }
+
+    /// Copies `source` into place; false when it no longer hashes to `hash`.
+    fn copy(&self, source: &mut File, hash: &[u8; 32]) -> std::io::Result<bool> {
         let number = self.counter.fetch_add(1, Ordering::Relaxed);
         let temporary = self
             .directory
@@ -136,13 +147,11 @@ impl ContentStore {
         source.seek(SeekFrom::Start(0))?;
         clone_or_copy(source, &mut copy)?;
         copy.seek(SeekFrom::Start(0))?;
-        if hash_file(&copy)? != hash {
+        if hash_file(&copy)? != *hash {
             std::fs::remove_file(&temporary)?;
             return Ok(false);
         }
-        std::fs::rename(&temporary, self.path(&hash))?;
-        let size = copy.metadata()?.len();
-        self.lock().add(hash, size);
+        std::fs::rename(&temporary, self.path(hash))?;
         Ok(true)
     }
 
@@ -160,6 +169,16 @@ impl ContentStore {
         Ok(Some(file))
     }
 
+    /// Reads kept content, when it still is what it was: `size` bytes that hash
+    /// to `hash`.
+    pub(crate) fn read_kept(&self, hash: &[u8; 32], size: u64) -> std::io::Result<Option<Vec<u8>>> {
+        match File::open(self.path(hash)) {
+            Ok(file) => read_as(file, hash, size),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Forgets content that `wanted` does not name.
     pub(crate) fn retain(&self, wanted: &dyn Fn(&[u8; 32]) -> bool) -> std::io::Result<()> {
         let mut held = self.lock();
@@ -174,9 +193,7 @@ impl ContentStore {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
-            if let Some(size) = held.sizes.remove(&hash) {
-                held.bytes -= size;
-            }
+            held.remove(&hash);
         }
         Ok(())
     }
@@ -197,6 +214,20 @@ impl Held {
             self.bytes += size;
         }
     }
+
+    fn remove(&mut self, hash: &[u8; 32]) {
+        if let Some(size) = self.sizes.remove(hash) {
+            self.bytes -= size;
+        }
+    }
+}
+
+/// Reads a file, when it holds `size` bytes that hash to `hash`.
+pub(crate) fn read_as(file: File, hash: &[u8; 32], size: u64) -> std::io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    // Whatever it has grown to is not read.
+    file.take(size.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok((blake3::hash(&bytes).as_bytes() == hash).then_some(bytes))
 }
 
 /// Shares the blocks where the file system can, else copies.

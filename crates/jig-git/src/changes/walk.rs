@@ -1,7 +1,6 @@
 //! The walk: every entry below a root, through directory handles, no link
 //! followed, several threads.
 
-use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -52,7 +51,7 @@ pub(crate) fn walk(
             tasks: vec![first],
             busy: 0,
             waiting: 0,
-            done: HashMap::new(),
+            done: Vec::new(),
             error: None,
         }),
         wake: Condvar::new(),
@@ -69,10 +68,17 @@ pub(crate) fn walk(
         .queue
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
-    match queue.error {
-        Some(error) => Err(error),
-        None => Ok(assemble(queue.done)),
+    if let Some(error) = queue.error {
+        return Err(error);
     }
+    let mut listings = Vec::new();
+    listings.resize_with(shared.next_id.into_inner(), || None);
+    for (id, listing) in queue.done {
+        if let Some(place) = listings.get_mut(id) {
+            *place = listing;
+        }
+    }
+    Ok(assemble(listings))
 }
 
 /// A directory that is still to be listed.
@@ -92,7 +98,7 @@ struct Queue {
     busy: usize,
     /// Threads that found nothing to do.
     waiting: usize,
-    done: HashMap<usize, Listing>,
+    done: Vec<(usize, Listing)>,
     error: Option<WalkError>,
 }
 
@@ -131,7 +137,7 @@ impl Shared<'_> {
             queue.busy -= 1;
             match result {
                 Ok((listing, tasks)) => {
-                    queue.done.insert(task.id, listing);
+                    queue.done.push((task.id, listing));
                     queue.tasks.extend(tasks);
                 }
                 Err(error) => {
@@ -353,16 +359,17 @@ fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
 }
 
 /// Puts the listings together, each directory followed by its content.
-fn assemble(mut done: HashMap<usize, Listing>) -> Vec<Entry> {
-    let mut entries = Vec::with_capacity(done.values().flatten().map(Vec::len).sum());
-    let mut stack = vec![done.remove(&0).flatten().unwrap_or_default().into_iter()];
+fn assemble(mut listings: Vec<Listing>) -> Vec<Entry> {
+    let mut entries = Vec::with_capacity(listings.iter().flatten().map(Vec::len).sum());
+    let mut take = |id: usize| listings.get_mut(id).and_then(Option::take);
+    let mut stack = vec![take(0).unwrap_or_default().into_iter()];
     while let Some(siblings) = stack.last_mut() {
         let Some((mut entry, id)) = siblings.next() else {
             stack.pop();
             continue;
         };
         if entry.kind == EntryKind::Directory {
-            match done.remove(&id).flatten() {
+            match take(id) {
                 Some(listing) => stack.push(listing.into_iter()),
                 None => {
                     entry.kind = EntryKind::Unreadable;
