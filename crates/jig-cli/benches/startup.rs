@@ -150,6 +150,8 @@ fn repository(root: &Path, files: usize) {
 fn git(directory: &Path) -> Command {
     let mut command = Command::new("git");
     command
+        // `git gc` is refused while one is running behind the commit.
+        .args(["-c", "gc.auto=0", "-c", "maintenance.auto=false"])
         .current_dir(directory)
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_NOSYSTEM", "1")

@@ -32,6 +32,10 @@ use jig_testkit::Repo;
 
 /// Phases of one measured attempt; the first is not counted.
 const PHASES: usize = 11;
+const NEW_FILES: usize = 10_000;
+
+/// What an agent says that has nothing to do.
+const DONE: &str = "{emit: {status: success, summary: done}}";
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -55,6 +59,7 @@ fn main() {
             phase.as_secs_f64() / status.as_secs_f64()
         );
     }
+    place.new_files(&runtime);
     let mut criterion = Criterion::default().configure_from_args().sample_size(10);
     criterion.bench_function(&format!("agent phase/{files}"), |bencher| {
         bencher.iter_custom(|wanted| {
@@ -112,13 +117,55 @@ impl Place {
         }
     }
 
-    /// Runs an attempt; the time of each of its phases but the first.
+    /// The time of each phase of an attempt but the first.
     async fn phases(&self, kind: Kind) -> Vec<Duration> {
         let phases: String = (0..PHASES).map(|n| kind.phase(n)).collect();
+        let steps = format!("{DONE}, ").repeat(PHASES);
+        self.attempt(&phases, &steps).await.split_off(1)
+    }
+
+    /// An entry that leaves 10,000 new files, against git committing the same.
+    fn new_files(&self, runtime: &tokio::runtime::Runtime) {
+        let new = self.repo.scratch().join("new");
+        for n in 0..NEW_FILES {
+            let directory = new.join((n / 100).to_string());
+            std::fs::create_dir_all(&directory).unwrap();
+            std::fs::write(directory.join(n.to_string()), format!("{n}\n").repeat(60)).unwrap();
+        }
+        let copy = |to: &str| format!("cp -r {} {to}", new.display());
+        let steps = format!("{{run: '{}', {}, {DONE}", copy("d0/new"), &DONE[1..]);
+        let phases: String = (0..2).map(|n| Kind::Agent.phase(n)).collect();
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for n in 0..3 {
+            ours.extend(runtime.block_on(self.attempt(&phases, &steps)));
+            let clone = self.repo.scratch().join(format!("clone-{n}"));
+            let clone = clone.to_str().unwrap();
+            self.repo.git(&["clone", "--quiet", "--shared", ".", clone]);
+            let started = Instant::now();
+            let copied = Command::new("sh")
+                .args(["-c", &copy(&format!("{clone}/d0/new"))])
+                .status()
+                .unwrap();
+            assert!(copied.success());
+            self.repo.git(&["-C", clone, "add", "--all"]);
+            self.repo
+                .git(&["-C", clone, "commit", "--quiet", "--message=new"]);
+            theirs.push(started.elapsed());
+        }
+        let (ours, theirs) = (best(&ours), best(&theirs));
+        println!(
+            "entry with {NEW_FILES} new files: {:.0} ms; git add + commit: {:.0} ms; ratio {:.2}",
+            millis(ours),
+            millis(theirs),
+            ours.as_secs_f64() / theirs.as_secs_f64()
+        );
+    }
+
+    /// Runs an attempt; the time from each phase's start to the next one's.
+    async fn attempt(&self, phases: &str, steps: &str) -> Vec<Duration> {
         let snapshot = format!(
             "name: bench\nroster:\n  dev: {{model: m, system_prompt: s, user_prompt: u, writes: ['d0/**']}}\nphases:\n{phases}"
         );
-        let steps = "{emit: {status: success, summary: done}}, ".repeat(PHASES);
         let script = Script::parse(&format!("roles: {{dev: [{steps}]}}")).unwrap();
         let host = jig_testkit::host();
         let runtime: Arc<dyn AgentRuntime> = Arc::new(ScriptedRuntime::new(host.clone(), script));
@@ -179,7 +226,6 @@ impl Place {
     }
 }
 
-/// The time from each phase's start to the next one's.
 fn between_starts(trace: &Path) -> Vec<Duration> {
     let text = std::fs::read_to_string(trace).unwrap();
     let starts: Vec<Timestamp> = text
@@ -190,7 +236,6 @@ fn between_starts(trace: &Path) -> Vec<Duration> {
         .collect();
     starts
         .windows(2)
-        .skip(1)
         .map(|pair| pair[1].saturating_since(pair[0]))
         .collect()
 }
@@ -209,6 +254,10 @@ fn git_status(tree: &Path) -> Duration {
 fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times[times.len() / 2]
+}
+
+fn best(times: &[Duration]) -> Duration {
+    times.iter().min().copied().unwrap_or_default()
 }
 
 fn millis(time: Duration) -> f64 {

@@ -1,6 +1,7 @@
-//! Capture and compare of an unchanged tree against `git status`, and preparing
-//! an attempt against `git worktree add`, on generated trees of 10,000 and
-//! 50,000 files. Each ratio is of the best times of two that took turns in one
+//! Capture and compare of an unchanged tree against `git status`, preparing an
+//! attempt against `git worktree add`, committing thousands of new files against
+//! `git commit`, and a restore against `git reset` and `git clean`, on generated
+//! trees of 10,000 and 50,000 files. Each ratio is of the best times of two that took turns in one
 //! run: what else the machine does only ever adds.
 //!
 //! `cargo bench -p jig-git`; `JIG_BENCH_FILES=10000` limits the sizes.
@@ -17,7 +18,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion};
-use jig_git::changes::GuardOptions;
+use jig_git::changes::{GuardOptions, Selection};
 use jig_git::{AttemptPlan, AttemptRepo, Git, GitConfig, Repository};
 use jig_protocol::ids::{AttemptId, JobId};
 use jig_protocol::time::Timestamp;
@@ -95,13 +96,21 @@ impl Place {
             .unwrap()
     }
 
-    /// Measures both pairs in turns and prints the ratios.
+    /// Measures every pair in turns and prints the ratios.
     async fn report(&self) {
+        self.unchanged().await;
+        self.preparing().await;
+        self.new_files().await;
+        self.restoring().await;
+    }
+
+    async fn unchanged(&self) {
         let repo = self.prepare(1).await;
         let guard = repo.guard(GuardOptions::default()).unwrap();
         let before = guard.capture(None).await.unwrap();
-        // Past the clock's granularity, so that nothing is racy any more.
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        // Past the clock's granularity, which for git is a second: nothing is
+        // racy any more, for neither.
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
         let mut before = guard.capture(Some(&before)).await.unwrap();
         git(repo.tree(), &["status", "--porcelain"]);
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
@@ -114,7 +123,11 @@ impl Place {
             before = after;
         }
         self.print("capture + compare", "git status", ours, theirs);
+    }
 
+    /// Nothing is removed meanwhile: some file systems make files slowly for a
+    /// while after many were removed.
+    async fn preparing(&self) {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for n in 2..5 {
             let name = format!("linked-{n}");
@@ -126,13 +139,74 @@ impl Place {
                     &["worktree", "add", "--quiet", "-b", &name, path],
                 )
             }));
-            git(&self.lender(), &["worktree", "remove", "--force", path]);
             let start = Instant::now();
-            let repo = self.prepare(n).await;
+            self.prepare(n).await;
             ours.push(start.elapsed());
-            jig_git::remove_tree(repo.directory()).unwrap();
         }
         self.print("prepare", "git worktree add", ours, theirs);
+    }
+
+    /// An entry that leaves 10,000 new files: they are found, kept and committed.
+    async fn new_files(&self) {
+        let (repo, theirs) = (self.prepare(5).await, self.prepare(6).await);
+        let guard = repo.guard(GuardOptions::default()).unwrap();
+        let mut before = guard.capture(None).await.unwrap();
+        let reference = theirs.tree().to_owned();
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for round in 0..3 {
+            let now = Timestamp::from_millis(round);
+            let number = u32::try_from(round).unwrap();
+            write_new(&reference, &format!("their {round}"));
+            theirs.push(timed(|| {
+                git(&reference, &["add", "--all"]);
+                git(&reference, &["commit", "--quiet", "-m", "new"]);
+            }));
+            write_new(repo.tree(), &format!("our {round}"));
+            let start = Instant::now();
+            let after = guard.capture(Some(&before)).await.unwrap();
+            assert_eq!(guard.compare(&before, &after).paths.len(), NEW_FILES);
+            repo.checkpoint(&guard, &after, "new", number, now)
+                .await
+                .unwrap();
+            ours.push(start.elapsed());
+            before = after;
+        }
+        self.print("10,000 new files", "git add + commit", ours, theirs);
+    }
+
+    /// A tenth of the files written to, a tenth removed, as many added.
+    async fn restoring(&self) {
+        let repo = self.prepare(7).await;
+        let guard = repo.guard(GuardOptions::default()).unwrap();
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for _ in 0..3 {
+            self.change(repo.tree());
+            theirs.push(timed(|| {
+                git(repo.tree(), &["reset", "--quiet", "--hard"]);
+                git(repo.tree(), &["clean", "--quiet", "-d", "--force"]);
+            }));
+            let before = guard.capture(None).await.unwrap();
+            self.change(repo.tree());
+            let start = Instant::now();
+            let now = guard.capture(Some(&before)).await.unwrap();
+            let report = guard.restore(&before, &now, Selection::All).await.unwrap();
+            ours.push(start.elapsed());
+            assert!(report.is_complete());
+            // The next reset need not read what was restored here.
+            git(repo.tree(), &["status", "--porcelain"]);
+        }
+        self.print("restore", "git reset + clean", ours, theirs);
+    }
+
+    fn change(&self, tree: &Path) {
+        for n in (0..self.files).step_by(10) {
+            let path = |n: usize| tree.join(format!("d{}/e{}/file{n}.txt", n / 1000, n / 10 % 100));
+            std::fs::write(path(n), "changed\n").unwrap();
+            std::fs::remove_file(path(n + 1)).unwrap();
+            let new = tree.join(format!("new/{}", n / 1000));
+            std::fs::create_dir_all(&new).unwrap();
+            std::fs::write(new.join(n.to_string()), "new\n").unwrap();
+        }
     }
 
     fn print(&self, what: &str, reference: &str, ours: Vec<Duration>, theirs: Vec<Duration>) {
@@ -162,6 +236,20 @@ impl Place {
             bencher.iter(|| status(repo.tree()));
         });
         group.finish();
+    }
+}
+
+const NEW_FILES: usize = 10_000;
+
+fn write_new(tree: &Path, word: &str) {
+    for n in 0..NEW_FILES {
+        let directory = tree.join(format!("{word}/{}", n / 100));
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(
+            directory.join(n.to_string()),
+            format!("{word} {n}\n").repeat(30),
+        )
+        .unwrap();
     }
 }
 
