@@ -128,7 +128,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) def: PathBuf,
     /// The repository (default `.`) and what is to be done in it
-    #[arg(value_name = "REPO PROMPT", num_args = 0..=2)]
+    #[arg(value_name = "REPO PROMPT")]
     pub(crate) positionals: Vec<String>,
     /// Read the prompt from a file (`-` is standard input)
     #[arg(long, value_name = "FILE")]

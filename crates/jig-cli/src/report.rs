@@ -151,8 +151,11 @@ impl RunReport {
         let spend = &self.spend;
         write!(
             out,
-            "spend:   ${:.4}, {} tokens in, {} out, {} sends",
-            spend.cost_usd, spend.input_tokens, spend.output_tokens, spend.sends
+            "spend:   ${:.4}, {} tokens in, {} out, {}",
+            spend.cost_usd,
+            spend.input_tokens,
+            spend.output_tokens,
+            counted(spend.sends, "send")
         )?;
         if spend.unmetered_sends > 0 {
             write!(out, " ({} of them unmetered)", spend.unmetered_sends)?;
@@ -170,6 +173,14 @@ impl RunReport {
                 "not published".to_owned()
             }
         }
+    }
+}
+
+/// `1 send`, `2 sends`.
+pub(crate) fn counted(many: impl Into<u64>, what: &str) -> String {
+    match many.into() {
+        1 => format!("1 {what}"),
+        many => format!("{many} {what}s"),
     }
 }
 

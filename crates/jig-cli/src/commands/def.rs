@@ -9,6 +9,7 @@ use crate::args::DefCommand;
 use crate::definition_file::DefinitionFile;
 use crate::exit_code::{CommandError, CommandResult, Exit};
 use crate::output;
+use crate::report::counted;
 use crate::settings::Settings;
 
 pub(crate) fn run(command: DefCommand, settings: &Settings) -> CommandResult {
@@ -106,20 +107,15 @@ fn say(file: &DefinitionFile, ok: bool, color: bool) {
         Some(definition) if ok => output::result_line(&format!(
             "ok {path}: {}, {}, {}",
             definition.name,
-            counted(definition.phases.len(), "phase"),
-            counted(definition.roster.len(), "role")
+            counted(definition.phases.len() as u64, "phase"),
+            counted(definition.roster.len() as u64, "role")
         )),
         _ => output::note(&format!(
             "{path}: {}, {}",
-            counted(errors, "error"),
-            counted(warnings, "warning")
+            counted(errors as u64, "error"),
+            counted(warnings as u64, "warning")
         )),
     }
-}
-
-fn counted(many: usize, what: &str) -> String {
-    let s = if many == 1 { "" } else { "s" };
-    format!("{many} {what}{s}")
 }
 
 /// `jig def explain --json`.

@@ -15,6 +15,7 @@ use crate::compose::Machine;
 use crate::evidence::{json_line, open_if_any};
 use crate::exit_code::{CommandError, CommandResult, Exit};
 use crate::output;
+use crate::report::counted;
 use crate::settings::Settings;
 
 /// `jig gc --json`.
@@ -143,9 +144,12 @@ fn prose(done: &Pruned) -> String {
         out.push_str(&format!("{verb} the download caches\n"));
     }
     out.push_str(&format!(
-        "{verb} {} attempt directories and {} attempts from the store\n",
-        done.directories.len(),
-        done.attempts.len()
+        "{verb} {} and {} from the store\n",
+        match done.directories.len() {
+            1 => "1 attempt directory".to_owned(),
+            many => format!("{many} attempt directories"),
+        },
+        counted(done.attempts.len() as u64, "attempt")
     ));
     out
 }

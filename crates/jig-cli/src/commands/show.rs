@@ -13,7 +13,7 @@ use crate::args::AttemptRef;
 use crate::evidence::{find, json_line};
 use crate::exit_code::CommandError;
 use crate::output;
-use crate::report::check_line;
+use crate::report::{check_line, counted};
 use crate::settings::Settings;
 
 /// `jig attempt show --json`: the attempt, its job, and where things are.
@@ -104,12 +104,12 @@ fn prose(shown: &Shown<'_>) -> String {
 fn result_prose(result: &ResultDocument) -> String {
     let spend = &result.spend;
     let mut out = format!(
-        "{:<12}${:.4}, {} tokens in, {} out, {} sends, {} unmetered\nphases:\n",
+        "{:<12}${:.4}, {} tokens in, {} out, {}, {} unmetered\nphases:\n",
         "spend",
         spend.cost_usd,
         spend.input_tokens,
         spend.output_tokens,
-        spend.sends,
+        counted(spend.sends, "send"),
         spend.unmetered_sends
     );
     for phase in &result.phases {

@@ -181,7 +181,7 @@ fn people_get_prose_on_stdout_and_progress_on_stderr() {
     acceptance:
       ok   all_phases_passed: 1 passed
       ok   verdict_consistent: 3 checks in 1 instance held
-    spend:   $0.0020, 1200 tokens in, 90 out, 1 sends
+    spend:   $0.0020, 1200 tokens in, 90 out, 1 send
     ");
     assert!(done.stderr.contains("✓ scout"), "{}", done.stderr);
     assert!(

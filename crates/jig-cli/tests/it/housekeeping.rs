@@ -48,7 +48,7 @@ fn gc_says_what_would_go_and_what_stays_and_removes_nothing() {
     let expected = format!(
         "would remove {}\nkeeps {}: its work tree was kept; release it first\n\
          keeps {}: its manifest cannot be read\nwould remove the download caches\n\
-         would remove 1 attempt directories and 0 attempts from the store\n",
+         would remove 1 attempt directory and 0 attempts from the store\n",
         gone.display(),
         kept.display(),
         unread.display()

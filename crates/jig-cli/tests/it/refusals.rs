@@ -301,7 +301,8 @@ fn wrong_usage_is_told_before_anything_begins() {
         (vec![], 2, &["PROMPT"]),
         (vec![sub], 2, &["is a directory", "hint: jig run --def"]),
         (vec![repo_text, ""], 2, &["the prompt is empty"]),
-        (vec![repo_text, "a", "b"], 2, &["Usage: jig run"]),
+        (vec![repo_text, "a", "b"], 2, &["\"b\" is one word too many", "hint: quote the prompt"]),
+        (vec!["say", "it", "in", "three", "lines"], 2, &["\"in\" is one word too many"]),
         (vec!["--prompt-file", text(&empty)], 2, &["empty"]),
         (vec!["--prompt-file", "no/such/file"], 2, &["no/such/file"]),
         (vec!["--prompt-file", text(&empty), repo_text, "x"], 2, &["--prompt-file"]),
@@ -346,6 +347,7 @@ fn wrong_usage_is_told_before_anything_begins() {
         );
     }
     refused(&["run", "x"], 2, &["--def"]);
+    refused(&["run", text(&smoke), repo_text, "x"], 2, &["--def"]);
     refused(&["unheard-of"], 2, &["unheard-of"]);
     refused(&["attempt", "show"], 2, &["holds no runs yet", "hint:"]);
     refused(&["attempt", "explode"], 2, &["explode"]);

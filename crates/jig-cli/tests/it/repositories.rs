@@ -248,7 +248,12 @@ fn no_repository_is_named_and_left_alone() {
         let path = env.path(path);
         refused(&env, &home, text(&path), &[text(&path)]);
     }
-    refused(&env, &env.path("plain"), ".", &["git repository"]);
+    refused(
+        &env,
+        &env.path("plain"),
+        ".",
+        &["git repository", "REPO PROMPT"],
+    );
     assert_eq!(std::fs::read_dir(env.path("plain")).unwrap().count(), 0);
 }
 

@@ -2,7 +2,7 @@
 //! Nothing is written.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use jig_engine::host::{HostConfig, Mode, check_clean, check_prompts};
@@ -56,7 +56,13 @@ pub(crate) async fn repository(
     let repository = Repository::discover(git, &request.repo)
         .await
         .with_context(|| format!("{} cannot be worked on", request.repo.display()))
-        .map_err(CommandError::usage)?;
+        .map_err(|error| {
+            let error = CommandError::usage(error);
+            if request.repo == Path::new(".") {
+                return error.hint("another repository is named before the prompt: REPO PROMPT");
+            }
+            error
+        })?;
     repository
         .check_branch_names(git)
         .await

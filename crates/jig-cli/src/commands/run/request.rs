@@ -162,7 +162,11 @@ fn positionals(args: &RunArgs) -> Result<(PathBuf, PromptFrom), CommandError> {
         ))),
         (None, [prompt]) => Ok((here(), PromptFrom::Text(prompt.clone()))),
         (None, [repo, prompt]) => Ok((PathBuf::from(repo), PromptFrom::Text(prompt.clone()))),
-        (None, _) => Err(
+        (None, [_, _, third, ..]) => Err(CommandError::usage(anyhow!(
+            "{third:?} is one word too many: there are only a REPO and a PROMPT"
+        ))
+        .hint("quote the prompt, so that the shell hands it on as one word")),
+        (None, []) => Err(
             CommandError::usage(anyhow!("a PROMPT is needed")).hint(format!(
                 "jig run --def {} \"what to do\"",
                 args.def.display()
