@@ -39,12 +39,16 @@ pub(crate) fn note(text: &str) {
 /// aside: what agents and repositories say is printed through this.
 pub(crate) fn harmless(text: &str) -> String {
     text.chars()
-        .map(|c| {
-            if c.is_control() && c != '\n' && c != '\t' {
-                '\u{fffd}'
-            } else {
-                c
-            }
+        .map(|c| match c {
+            '\n' | '\t' => c,
+            c if steers(c) => '\u{fffd}',
+            c => c,
         })
         .collect()
+}
+
+/// Whether a character moves the cursor, recolours, or changes the order in which
+/// others are shown.
+pub(crate) fn steers(c: char) -> bool {
+    c.is_control() || jig_protocol::text::reorders(c)
 }

@@ -46,12 +46,11 @@ fn number_field(event: &Event, name: &str) -> u64 {
     field(event, name).and_then(Value::as_u64).unwrap_or(0)
 }
 
-/// One line, without control characters: what an agent says must not move the
-/// cursor or recolour the terminal.
+/// One line, without characters that steer a terminal.
 fn line(text: &str) -> String {
     let clean: String = text
         .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
+        .map(|c| if crate::output::steers(c) { ' ' } else { c })
         .collect();
     let cut = text::head(&clean, NOTE_BYTES);
     if cut.len() < clean.len() {

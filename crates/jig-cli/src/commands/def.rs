@@ -149,7 +149,8 @@ fn explain_file(path: &Path, settings: &Settings) -> CommandResult {
         let text = serde_json::to_string(&answer).map_err(CommandError::infrastructure)?;
         output::result_line(&text);
     } else {
-        output::result(&format!("{}\n{}", explanation.text, explanation.mermaid));
+        let text = format!("{}\n{}", explanation.text, explanation.mermaid);
+        output::result(&output::harmless(&text));
     }
     Ok(Exit::Done)
 }

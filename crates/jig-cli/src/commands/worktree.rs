@@ -110,7 +110,8 @@ async fn release(
             .map_err(CommandError::infrastructure)?;
         release_worktree(store, tree.attempt_id).await
     } else {
-        output::note(&format!("note: {} was gone already", path.display()));
+        let gone = format!("note: {} was gone already", path.display());
+        output::note(&output::harmless(&gone));
         worktree_missing(store, tree.attempt_id).await
     }
     .map_err(CommandError::infrastructure)?;

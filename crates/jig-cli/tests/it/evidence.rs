@@ -433,3 +433,70 @@ fn a_damaged_database_is_told_with_what_to_do_and_left_alone() {
         assert_eq!(std::fs::read_to_string(&database).unwrap(), garbage);
     }
 }
+
+#[test]
+fn nothing_that_an_agent_or_a_file_says_steers_a_terminal() {
+    // Clears the screen, rings, goes back, turns the reading order around.
+    const EVIL: &str = "\u{1b}[2J\u{7}\r\u{9b}1A\u{202e}evil\u{2066}";
+    let definition = json!({
+        "name": "evil",
+        "description": EVIL,
+        "roster": {"builder": {
+            "model": "haiku", "writes": ["src/**"], "system_prompt": "s", "user_prompt": "u",
+        }},
+        "phases": [
+            {"name": "build", "kind": "agent", "owner": "builder",
+             "gates": [{"name": "artifacts_exist", "budget": 1}]},
+            {"name": "test", "kind": "code", "command": format!("printf '%s' '{EVIL}'; exit 1"),
+             "on_fail": {"run": "build", "then": "rerun-self", "budget": 1}},
+            {"name": "never", "kind": "code", "command": "true", "if": "status == null"},
+        ],
+    });
+    let named = format!("src/{EVIL}.txt");
+    let bad = json!({"emit": EVIL, "text": EVIL, "tools": [{"name": EVIL, "input": {EVIL: EVIL}}]});
+    let missing = json!({"emit": {"status": "success", "summary": EVIL, "artifacts": [EVIL]}});
+    let good = json!({
+        "write": {named.as_str(): format!("{EVIL}\n")},
+        "emit": {"status": "success", "summary": EVIL, "artifacts": [named]},
+    });
+    let breach = json!({"write": {EVIL: "x"}, "emit": {"status": "success", "summary": EVIL}});
+    for last in [&good, &breach] {
+        let script = json!({"roles": {"builder": [bad, missing, good, last]}});
+        // YAML takes no C1 character but as an escape.
+        let yaml = |value: &Value| value.to_string().replace('\u{9b}', "\\u009b");
+        let trial = Trial::new(&yaml(&definition), &yaml(&script));
+        let files = [text(&trial.definition), text(&trial.script)];
+        let run = [
+            "run",
+            "--def",
+            files[0],
+            "--runtime",
+            "scripted",
+            "--script",
+            files[1],
+            text(&trial.repo),
+            "x",
+        ];
+        let mut said = Vec::new();
+        let mut ask = |args: &[&str], code: i32| {
+            let done = jig(&trial.env, args);
+            assert_eq!(done.code, Some(code), "{args:?}: {}", done.stderr);
+            said.push(format!("{args:?}\n{}{}", done.stdout, done.stderr));
+        };
+        ask(&run, 3);
+        for what in ["show", "events", "gates", "envelopes", "diff"] {
+            ask(&["attempt", what], 0);
+        }
+        ask(&["worktree", "list"], 0);
+        ask(&["worktree", "show"], 0);
+        ask(&["def", "explain", files[0]], 0);
+        ask(&["attempt", "show", EVIL], 2);
+        for text in said {
+            assert!(text.contains("evil") || text.contains("worktree"), "{text}");
+            let steers = |c: char| {
+                (c.is_control() && c != '\n' && c != '\t') || "\u{202e}\u{2066}".contains(c)
+            };
+            assert_eq!(text.chars().find(|c| steers(*c)), None, "{text:?}");
+        }
+    }
+}
