@@ -28,6 +28,8 @@ mod outputs;
 #[cfg(test)]
 mod races;
 #[cfg(test)]
+mod readme;
+#[cfg(test)]
 mod refusals;
 #[cfg(test)]
 mod repositories;
