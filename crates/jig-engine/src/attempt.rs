@@ -15,6 +15,7 @@ use jig_protocol::outcome::{AttemptEnd, Cause, ResultDocument};
 use jig_runtime::{Capabilities, Runtimes};
 
 use crate::boundary::Boundary;
+use crate::breach;
 use crate::budget::SendBudget;
 use crate::ending::Ending;
 use crate::fault::{FaultPoint, NoFaults, Step};
@@ -312,7 +313,8 @@ impl Attempt<'_> {
         self.final_check().await
     }
 
-    /// What was committed must be what was judged.
+    /// What is in the tree must be what was judged: between entries nobody has
+    /// business there.
     async fn final_check(&mut self) -> Result<(), Ending> {
         self.reach(Step::FinalCheck)?;
         let unwinding = self.unwinding();
@@ -324,15 +326,11 @@ impl Attempt<'_> {
         if differing.is_empty() {
             return Ok(());
         }
-        let named: Vec<String> = differing
-            .iter()
-            .take(limits::BREACH_PATHS_SHOWN as usize)
-            .map(ToString::to_string)
-            .collect();
+        let outcome = "changed after the last phase, left as it is";
+        let (trace, logs) = (&self.trace, &self.logs);
+        let paths = breach::tell_of_nobody(trace, logs, "last-check", &differing, outcome);
         Err(Ending::breach(format!(
-            "what was committed differs from what was judged (commit_differs_from_tree), {} paths: {}",
-            differing.len(),
-            named.join(", ")
+            "the work tree was changed when nothing of the attempt was running, {paths}"
         )))
     }
 

@@ -18,6 +18,7 @@ use jig_protocol::{limits, text};
 
 use crate::acceptance;
 use crate::attempt::{AttemptOutcome, EngineConfig, Ran};
+use crate::breach;
 use crate::ending::Ending;
 use crate::fault::Step;
 use crate::host::{self, DeliverError, Delivery, HostConfig, PreparedAttempt};
@@ -170,9 +171,14 @@ async fn deliver(
     let ending = match delivered {
         Ok(Err(ending)) => ending,
         Ok(Ok(Ok(delivery))) => return (verdict, delivery),
-        Ok(Ok(Err(error @ (DeliverError::Tampered | DeliverError::Differs { .. })))) => {
-            Ending::breach(text::with_causes(&error))
+        Ok(Ok(Err(DeliverError::Differs { paths }))) => {
+            let (logs, outcome) = (prepared.dirs.logs(), "commit_differs_from_tree");
+            let paths = breach::tell_of_nobody(trace, &logs, "delivery", &paths, outcome);
+            Ending::breach(format!(
+                "the result's commit is not what was judged, {paths}"
+            ))
         }
+        Ok(Ok(Err(error @ DeliverError::Tampered))) => Ending::breach(text::with_causes(&error)),
         Ok(Ok(Err(error))) => Ending::broken(&error),
         Err(reason) => Ending::infrastructure(format!("the result was not delivered: {reason}")),
     };

@@ -23,6 +23,7 @@ mod agent_phase;
 mod attempt;
 mod beneath;
 pub mod boundary;
+mod breach;
 mod budget;
 mod chain;
 mod code_phase;

@@ -2,11 +2,13 @@
 //! from them.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use jig_git::changes::{Capture, GuardOptions, Owner, Selection, TreeGuard};
+use jig_git::changes::{Capture, CaptureError, GuardOptions, Owner, Selection, TreeGuard};
 use jig_git::{AttemptRepo, ObjectId};
 use jig_protocol::definition::{Definition, DirGrant};
+use jig_protocol::event::Breach;
 use jig_protocol::repo_path::RepoPath;
 use jig_protocol::time::Clock;
 
@@ -137,7 +139,12 @@ impl Boundary {
         before: &Before,
         rules: Judge<'_>,
     ) -> Result<Verdict, BoundaryError> {
-        self.capture().await?;
+        if let Some(lost) = self.capture_or_lose().await? {
+            return Ok(Verdict {
+                breaches: vec![lost],
+                ..Verdict::default()
+            });
+        }
         let changes = self.guard.compare(&before.capture, &self.latest);
         let mut verdict = Verdict::default();
         self.judge_metadata(before, &changes, &rules, &mut verdict)
@@ -170,7 +177,12 @@ impl Boundary {
     /// # Errors
     /// When something stays that it changed.
     pub async fn restore(&mut self, before: &Before) -> Result<Undone, BoundaryError> {
-        self.capture().await?;
+        if let Some(lost) = self.capture_or_lose().await? {
+            return Ok(Undone {
+                breaches: vec![lost],
+                ..Undone::default()
+            });
+        }
         let changes = self.guard.compare(&before.capture, &self.latest);
         let mut undone = Undone::default();
         for change in &changes.metadata {
@@ -226,12 +238,12 @@ impl Boundary {
         Ok(Some(commit.to_string()))
     }
 
-    /// Before acceptance: paths at which what is committed is not what was
-    /// judged. Also looks whether anything was changed since the last entry,
-    /// when nothing of jig's was running.
+    /// Before acceptance: what was changed since the last entry, when nothing of
+    /// the attempt was running. Whether the commit that is delivered is what was
+    /// judged is looked at when it is delivered.
     ///
     /// # Errors
-    /// When the tree or the commit cannot be read.
+    /// When the tree cannot be captured.
     pub async fn final_check(&mut self) -> Result<Vec<RepoPath>, BoundaryError> {
         self.refuse_tampered()?;
         let judged = self.latest.clone();
@@ -322,6 +334,22 @@ impl Boundary {
         let capture = self.guard.capture(Some(&self.latest)).await?;
         self.settle(capture);
         Ok(())
+    }
+
+    /// Captures what an entry left. A tree that it replaced, or filled beyond
+    /// what can be looked at, is its breach: nobody may do that, a command as
+    /// little as an agent, and nothing can be undone in it.
+    async fn capture_or_lose(&mut self) -> Result<Option<Breach>, BoundaryError> {
+        match self.capture().await {
+            Err(BoundaryError::Capture(
+                error @ (CaptureError::RootReplaced { .. } | CaptureError::TooManyEntries { .. }),
+            )) => {
+                self.tampered = true;
+                let outcome = format!("{error}; left as it is");
+                Ok(Some(breach(Path::new("."), &outcome)))
+            }
+            captured => captured.map(|()| None),
+        }
     }
 
     pub(super) fn settle(&mut self, capture: Capture) {

@@ -1,13 +1,8 @@
 //! What a verdict over an entry's changes means: its events, and a breach.
 
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
-
 use jig_protocol::definition::{Definition, PhaseKind};
 use jig_protocol::event::{
     self, EventBody, IgnoredTouched, MetadataRestored, PathsTouched, TransientWrite,
-    WriteBoundaryBreach,
 };
 use jig_protocol::limits;
 use jig_protocol::repo_path::RepoPath;
@@ -15,6 +10,7 @@ use jig_protocol::repo_path::RepoPath;
 use super::close::OpenEntry;
 use crate::attempt::Attempt;
 use crate::boundary::{Judge, JudgeKind, Verdict};
+use crate::breach::{self, Breached};
 use crate::ending::Ending;
 
 impl Attempt<'_> {
@@ -52,63 +48,21 @@ impl Attempt<'_> {
 
     /// Tells of a breach and ends the attempt with it.
     pub(super) fn breach(&self, phase: &str, open: &OpenEntry, verdict: &Verdict) -> Ending {
-        let total = verdict.breaches.len();
-        let list = self.breach_list(phase, open.number, verdict);
-        let shown: Vec<_> = verdict
-            .breaches
-            .iter()
-            .take(limits::BREACH_PATHS_SHOWN as usize)
-            .cloned()
-            .collect();
-        let named: Vec<String> = shown
-            .iter()
-            .map(|breach| format!("{} ({})", breach.path, breach.outcome))
-            .collect();
-        let rest = if total > shown.len() {
-            format!(" and {} more, all listed in {list}", total - shown.len())
-        } else {
-            String::new()
-        };
         let rules = rules_of(&self.definition, open.index);
-        self.trace.emit(
-            Some(phase),
-            &EventBody::WriteBoundaryBreach(WriteBoundaryBreach {
-                role: self.actor(open.index),
-                writes: rules
-                    .writes
-                    .map(|writes| writes.iter().map(ToString::to_string).collect()),
-                breaches: shown,
-                total,
-                list,
-                build_outputs: verdict.outputs.clone(),
-            }),
-        );
+        let breached = Breached {
+            phase: Some(phase),
+            role: self.actor(open.index),
+            writes: rules
+                .writes
+                .map(|writes| writes.iter().map(ToString::to_string).collect()),
+            breaches: &verdict.breaches,
+            outputs: &verdict.outputs,
+            list: format!("breach-{phase}-{}", open.number),
+        };
+        let paths = breach::tell(&self.trace, &self.logs, breached);
         Ending::breach(format!(
-            "phase {phase} wrote what it may not write, {total} path{}: {}{rest}",
-            if total == 1 { "" } else { "s" },
-            named.join(", "),
+            "phase {phase} wrote what it may not write, {paths}"
         ))
-    }
-
-    /// Writes the whole list of a breach; gives its place, or why there is none.
-    fn breach_list(&self, phase: &str, number: u32, verdict: &Verdict) -> String {
-        let file = self
-            .prepared
-            .dirs
-            .logs()
-            .join(format!("breach-{phase}-{number}.txt"));
-        let lines: String = verdict
-            .breaches
-            .iter()
-            .map(|breach| {
-                let path = self.trace.redactor().path(&breach.path);
-                format!("{path}\t{}\n", breach.outcome)
-            })
-            .collect();
-        match write_private(&file, &lines) {
-            Ok(()) => file.to_string_lossy().into_owned(),
-            Err(error) => format!("(not written: {error})"),
-        }
     }
 
     /// Metadata that steers git is a breach, also when its author died.
@@ -119,15 +73,6 @@ impl Attempt<'_> {
         };
         self.breach(&self.phase_name(open.index), open, &verdict)
     }
-}
-
-fn write_private(file: &Path, text: &str) -> std::io::Result<()> {
-    std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(file)?
-        .write_all(text.as_bytes())
 }
 
 /// The rules that a phase's changes are judged by.

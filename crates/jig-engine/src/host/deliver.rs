@@ -51,15 +51,13 @@ pub enum DeliverError {
     Look(#[from] BoundaryError),
     /// The commit is not what is in the tree.
     #[error(
-        "the result's commit is not what was judged: {} path{} differ, the first is {first}",
-        .count,
-        if *.count == 1 { "" } else { "s" }
+        "the result's commit is not what was judged: {} path{} differ",
+        .paths.len(),
+        if .paths.len() == 1 { "" } else { "s" }
     )]
     Differs {
-        /// How many paths differ.
-        count: usize,
-        /// The first of them.
-        first: RepoPath,
+        /// The paths that differ, at least one.
+        paths: Vec<RepoPath>,
     },
 }
 
@@ -97,16 +95,11 @@ pub async fn deliver(
     let never = boundary
         .undeliverable(prepared.base.commit(), commit)
         .await?;
-    let mut differing = check
-        .differing
-        .into_iter()
-        .chain(check.uncommitted)
-        .chain(never.into_keys());
-    if let Some(first) = differing.next() {
-        return Err(DeliverError::Differs {
-            count: 1 + differing.count(),
-            first,
-        });
+    let mut paths = check.differing;
+    paths.extend(check.uncommitted);
+    paths.extend(never.into_keys());
+    if !paths.is_empty() {
+        return Err(DeliverError::Differs { paths });
     }
     let imported = repo.import(commit).await?;
     Ok(Delivery {

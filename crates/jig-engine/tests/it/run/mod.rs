@@ -1,6 +1,7 @@
 //! Whole attempts: a definition, a real repository, a scripted agent.
 
 mod bounds;
+mod breaches;
 mod cancellation;
 mod clocks;
 mod containment;
