@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
-use jig_protocol::definition::{Definition, Diagnostic, Severity, parse};
+use jig_protocol::definition::{Code, Definition, Diagnostic, Severity, Span, parse};
 use jig_protocol::limits;
 
 use crate::output;
@@ -25,9 +25,27 @@ pub(crate) struct DefinitionFile {
 impl DefinitionFile {
     /// Reads and parses a file. An error is about the file, not its content.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = read_text(path, limits::DEFINITION_BYTES)
+        // One byte more, for the parser to say that it is too many.
+        let bytes = read_bytes(path, limits::DEFINITION_BYTES + 1)
             .with_context(|| format!("cannot read the definition {}", path.display()))?;
-        Ok(Self::from_text(path, text))
+        Ok(match String::from_utf8(bytes) {
+            Ok(text) => Self::from_text(path, text),
+            Err(error) if error.as_bytes().len() > limits::DEFINITION_BYTES => {
+                Self::from_text(path, lossy(error.as_bytes()))
+            }
+            Err(error) => {
+                let at = error.utf8_error().valid_up_to();
+                let text = lossy(error.as_bytes());
+                let span = Span::in_text(&text, at, at);
+                let problem = Diagnostic::new(Code::Syntax, span, "", "the text is not UTF-8");
+                Self {
+                    path: path.to_owned(),
+                    text,
+                    definition: None,
+                    diagnostics: vec![problem],
+                }
+            }
+        })
     }
 
     /// Parses a text under a name. A byte order mark is no part of the text, and
@@ -69,29 +87,45 @@ impl DefinitionFile {
     }
 }
 
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
 /// Reads a text file of at most `max` bytes.
 pub(crate) fn read_text(path: &Path, max: usize) -> anyhow::Result<String> {
-    let file = std::fs::File::open(path)?;
-    if file.metadata()?.is_dir() {
-        return Err(anyhow!("it is a directory"));
-    }
-    read_bounded(file, max)
+    read_bounded(open(path)?, max)
 }
 
 /// Reads UTF-8 text of at most `max` bytes.
 pub(crate) fn read_bounded(from: impl std::io::Read, max: usize) -> anyhow::Result<String> {
-    let mut bytes = Vec::new();
-    let limit = u64::try_from(max).unwrap_or(u64::MAX);
-    from.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    let bytes = read_at_most(from, max.saturating_add(1))?;
     if bytes.len() > max {
         return Err(anyhow!("it is larger than {max} bytes"));
     }
     String::from_utf8(bytes).map_err(|error| {
-        let end = error.utf8_error().valid_up_to();
-        let before = String::from_utf8_lossy(error.as_bytes().get(..end).unwrap_or_default());
-        let line = before.matches('\n').count() + 1;
-        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let column = before.get(start..).unwrap_or_default().chars().count() + 1;
-        anyhow!("it is not UTF-8 (line {line}, column {column})")
+        anyhow!(
+            "it is not UTF-8 (at byte {})",
+            error.utf8_error().valid_up_to()
+        )
     })
+}
+
+/// The first `most` bytes of a file.
+fn read_bytes(path: &Path, most: usize) -> anyhow::Result<Vec<u8>> {
+    Ok(read_at_most(open(path)?, most)?)
+}
+
+fn open(path: &Path) -> anyhow::Result<std::fs::File> {
+    let file = std::fs::File::open(path)?;
+    if file.metadata()?.is_dir() {
+        return Err(anyhow!("it is a directory"));
+    }
+    Ok(file)
+}
+
+fn read_at_most(from: impl std::io::Read, most: usize) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let most = u64::try_from(most).unwrap_or(u64::MAX);
+    from.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }

@@ -58,10 +58,7 @@ pub(super) fn load(text: &str, problems: &mut Vec<Diagnostic>) -> Option<Rc<Node
             Code::TooLarge,
             Span::in_text(text, 0, 0),
             "",
-            format!(
-                "the file has {} bytes; a definition has at most {DEFINITION_BYTES}",
-                text.len()
-            ),
+            format!("the file has more than {DEFINITION_BYTES} bytes"),
         ));
         return None;
     }
