@@ -77,6 +77,54 @@ fn refused(env: &Env, cwd: &Path, repo: &str, says: &[&str]) {
 }
 
 #[test]
+fn a_place_that_would_mix_jigs_files_with_the_operators() {
+    let env = Env::new();
+    let repo = sample(&env, "repo");
+    let before = Untouched::of(&repo);
+    let home = env.path("home");
+    std::os::unix::fs::symlink(&repo, env.path("link")).unwrap();
+    for place in ["repo/.jig", "repo/.git/jig", "link/a/b"] {
+        let place = env.path(place);
+        let args = [text(&repo), "Do it", "--data", text(&place)];
+        let done = Small::new(&env).run(&env, &home, &args);
+        done.expect(2);
+        let says = [text(&place), "is inside the repository", "--data"];
+        assert!(
+            says.iter().all(|what| done.stderr.contains(what)),
+            "{}",
+            done.stderr
+        );
+        assert!(!place.exists());
+    }
+    // The tree of an attempt is not the operator's to lend.
+    let kept = Small::new(&env).run(&env, &home, &[text(&repo), "Do it", "--keep"]);
+    let tree = kept.expect(0).json()["tree"].as_str().unwrap().to_owned();
+    let done = Small::new(&env).run(&env, &home, &[&tree, "Do it"]);
+    done.expect(2);
+    assert!(
+        done.stderr.contains("belongs to an attempt"),
+        "{}",
+        done.stderr
+    );
+    assert_eq!(Untouched::of(&repo), before);
+}
+
+#[test]
+fn a_checkout_that_does_not_lead_to_its_repository() {
+    let env = Env::new();
+    let repo = sample(&env, "repo");
+    std::fs::create_dir(env.path("elsewhere")).unwrap();
+    let elsewhere = env.path("elsewhere");
+    env.git(&repo, &["config", "core.worktree", text(&elsewhere)]);
+    refused(
+        &env,
+        &env.path("home"),
+        text(&repo),
+        &["core.worktree", "clone"],
+    );
+}
+
+#[test]
 fn an_ordinary_checkout_dirty_or_seen_from_inside() {
     let env = Env::new();
     let repo = sample(&env, "repo");

@@ -63,6 +63,7 @@ pub(crate) async fn repository(
             }
             error
         })?;
+    check_place(&repository, &host.data_dir)?;
     repository
         .check_branch_names(git)
         .await
@@ -90,6 +91,54 @@ pub(crate) async fn repository(
             _ => None,
         },
     })
+}
+
+/// Refuses a repository that has jig's own directory in it, or is in an
+/// attempt's, or cannot be found from its checkout.
+fn check_place(repository: &Repository, data_dir: &Path) -> Result<(), CommandError> {
+    let data = resolved(data_dir);
+    let inside = |outer: &Path| data.starts_with(resolved(outer));
+    let work_tree = repository.work_tree.as_deref();
+    let holds_data = [&repository.git_dir, &repository.common_dir]
+        .into_iter()
+        .any(|dir| inside(dir))
+        || work_tree.is_some_and(inside);
+    if holds_data {
+        return Err(CommandError::usage(anyhow!(
+            "the data directory {} is inside the repository {}",
+            data_dir.display(),
+            repository.path().display()
+        ))
+        .hint("choose another with --data or JIG_HOME: jig keeps its trees apart from yours"));
+    }
+    if resolved(repository.path()).starts_with(data.join("attempts")) {
+        return Err(CommandError::usage(anyhow!(
+            "{} belongs to an attempt of jig: garbage collection removes it",
+            repository.path().display()
+        ))
+        .hint("clone it, or run on the repository that the attempt was made from"));
+    }
+    match work_tree {
+        Some(tree) if tree.join(".git").symlink_metadata().is_err() => {
+            Err(CommandError::usage(anyhow!(
+                "the checkout {} of {} is elsewhere (core.worktree), which jig cannot work with",
+                tree.display(),
+                repository.git_dir.display()
+            ))
+            .hint("run on a clone of it"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A path without links, as far as there is anything at it.
+fn resolved(path: &Path) -> PathBuf {
+    path.ancestors()
+        .find_map(|there| {
+            let real = there.canonicalize().ok()?;
+            Some(real.join(path.strip_prefix(there).ok()?))
+        })
+        .unwrap_or_else(|| path.to_owned())
 }
 
 /// Refuses what cannot be worked on in place.
