@@ -2,13 +2,15 @@
 
 use std::fmt::Write as _;
 
-use jig_controlplane::Store;
-use jig_controlplane::store::{AttemptRecord, WorktreeState, attempt_dir, trace_path};
+use jig_controlplane::store::{AttemptRecord, JobRecord, WorktreeState, attempt_dir, trace_path};
+use jig_controlplane::{Store, direct};
 use jig_engine::host::{AttemptDirs, Manifest, ManifestMode};
+use jig_protocol::event::EventKind;
 use jig_protocol::outcome::{PhaseStatus, PublishMarker, ResultDocument};
 use serde::Serialize;
+use serde_json::Value;
 
-use super::attempt::round;
+use super::attempt::{all_events, round};
 use crate::args::AttemptRef;
 use crate::evidence::{find, json_line};
 use crate::exit_code::CommandError;
@@ -24,12 +26,29 @@ struct Shown<'a> {
     repository: &'a str,
     base_sha: &'a str,
     trace_path: String,
+    /// What an attempt that has not ended is doing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    now: Option<Now>,
     /// The branch of an accepted result, as it was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     branch: Option<String>,
     /// The work tree, while it is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     tree: Option<String>,
+}
+
+/// What an attempt that has not ended is doing.
+#[derive(Debug, Serialize)]
+struct Now {
+    /// Whether the run it belongs to may still be going on. One that was killed
+    /// is put in order by the next `jig run`.
+    alive: bool,
+    /// The phase that began last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phase: Option<String>,
+    /// Which entry of it, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phase_attempt: Option<u64>,
 }
 
 pub(super) async fn run(
@@ -52,6 +71,7 @@ pub(super) async fn run(
         trace_path: trace_path(store.data_dir(), attempt.id)
             .display()
             .to_string(),
+        now: now(store, &attempt, job.as_ref()).await?,
         branch: branch(store, &attempt),
         tree: tree
             .filter(|tree| tree.state == WorktreeState::Retained)
@@ -63,6 +83,34 @@ pub(super) async fn run(
     }
     output::result(&output::harmless(&prose(&shown)));
     Ok(())
+}
+
+async fn now(
+    store: &Store,
+    attempt: &AttemptRecord,
+    job: Option<&JobRecord>,
+) -> Result<Option<Now>, CommandError> {
+    if attempt.state.is_terminal() {
+        return Ok(None);
+    }
+    let (mut phase, mut phase_attempt) = (None, None);
+    all_events(store, attempt, |event| {
+        if event.kind == EventKind::PhaseStart {
+            let number = event
+                .payload
+                .as_ref()
+                .and_then(|it| it.get("phase_attempt"));
+            phase_attempt = number.and_then(Value::as_u64);
+            phase = event.phase;
+        }
+        Ok(())
+    })
+    .await?;
+    Ok(Some(Now {
+        alive: job.is_none_or(|job| direct::may_be_running(store.data_dir(), job.run_id)),
+        phase,
+        phase_attempt,
+    }))
 }
 
 /// The branch that the attempt's result went to: its own, once there is one.
@@ -89,6 +137,13 @@ fn prose(shown: &Shown<'_>) -> String {
     line("attempt", &attempt.id.to_string());
     line("job", &attempt.job_id.to_string());
     line("state", attempt.state.as_str());
+    if let Some(now) = &shown.now {
+        let phase = now.phase.as_deref().unwrap_or("preparing");
+        let entry = round(now.phase_attempt.unwrap_or(1));
+        let dead = "; but its jig has died, and the next run puts it in order";
+        let dead = if now.alive { "" } else { dead };
+        line("now", &format!("{phase}{entry}{dead}"));
+    }
     line("error", &one_line(attempt.error.as_deref().unwrap_or("")));
     line("repository", shown.repository);
     line("base", shown.base_sha);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::env::{Done, Env};
+use crate::env::{Done, Env, wait_for};
 use crate::support::example;
 use crate::trial::{DONE, ONE_AGENT, Trial, text};
 
@@ -128,6 +128,39 @@ fn show_names_the_branch_of_an_accepted_attempt_and_no_tree() {
     assert_eq!(object["branch"], branch);
     assert_eq!(object.get("tree"), None);
     assert_eq!(object["result"]["publish"], "local_branch");
+}
+
+#[test]
+fn show_says_what_an_attempt_is_doing_and_when_its_jig_has_died() {
+    let script = format!("roles: {{builder: [{{run: 'touch @DIR@/ready; sleep 600', {DONE}}}]}}");
+    let mut trial = Trial::new(ONE_AGENT, &script);
+    let mut run = trial.start();
+    trial.wait_for_file("ready");
+    let now = |trial: &Trial| trial.ask(&["attempt", "show"])[0]["now"].clone();
+    let doing = json!({"alive": true, "phase": "build", "phase_attempt": 1});
+    assert_eq!(
+        wait_for("the phase", || Some(now(&trial)).filter(|it| *it == doing)),
+        doing
+    );
+    let shown = lines(&trial.env, &["attempt", "show"]);
+    assert!(
+        shown.contains(&"now         build".to_owned()),
+        "{shown:#?}"
+    );
+    run.kill().unwrap();
+    run.wait().unwrap();
+    trial.assert_nobody_left();
+    let dead = json!({"alive": false, "phase": "build", "phase_attempt": 1});
+    assert_eq!(now(&trial), dead);
+    let shown = lines(&trial.env, &["attempt", "show"]);
+    assert!(
+        shown
+            .iter()
+            .any(|line| line.starts_with("now         build; but its jig has died")),
+        "{shown:#?}"
+    );
+    trial.assert_next_run_works();
+    assert_eq!(trial.ask(&["attempt", "show"])[0].get("now"), None);
 }
 
 #[test]
