@@ -1,8 +1,6 @@
 //! The engine's entry: one attempt from its input to its outcome.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -166,7 +164,7 @@ impl Engine {
     pub async fn run(&self, input: AttemptInput) -> AttemptOutcome {
         let parsed = definition::parse(&input.snapshot);
         let redactor = Arc::new(match &parsed.definition {
-            Some(definition) => redactor_of(definition, &self.config.host),
+            Some(definition) => Redactor::of(definition, &self.config.host.operator.env),
             None => Redactor::default(),
         });
         let mut prepared = input.prepared;
@@ -405,16 +403,4 @@ impl Attempt<'_> {
         ran.boundary = self.boundary;
         ran.state = self.state;
     }
-}
-
-/// The values of every role's `sensitive_env` names.
-fn redactor_of(definition: &Definition, host: &HostConfig) -> Redactor {
-    let names = definition
-        .roster
-        .values()
-        .flat_map(|role| role.sensitive_env.iter());
-    Redactor::new(names.filter_map(|name| {
-        let value = host.operator.env.get(OsStr::new(name))?;
-        Some((name.clone(), value.as_bytes().to_vec()))
-    }))
 }

@@ -413,3 +413,33 @@ fn an_old_git_is_refused() {
     );
     assert_eq!(Untouched::of(&repo), before);
 }
+
+/// It would be kept with the run, and handed to every later reader of it.
+#[test]
+fn a_prompt_or_parameter_that_holds_a_secret_is_refused() {
+    let mut env = Env::new();
+    let repo = sample(&env, "repo");
+    let home = env.path("home");
+    env.vars.insert("TOKEN".into(), "s3cr3t-of-mine".into());
+    record_programs(&mut env, false);
+    let definition = env.file(
+        "secret.yaml",
+        "name: secret\nroster:\n  a: {model: m, system_prompt: s, user_prompt: \"{{prompt}} {{where}}\", \
+         writes: [], env: [TOKEN], sensitive_env: [TOKEN]}\nphases:\n  \
+         - {name: one, kind: agent, owner: a}\n",
+    );
+    let script = env.file("script.yaml", "roles: {a: [{emit: x}]}\n");
+    let encoded = "use czNjcjN0LW9mLW1pbmU= for it";
+    let cases: [(&[&str], &str); 3] = [
+        (&["log in with s3cr3t-of-mine"], "the prompt"),
+        (&[encoded], "the prompt"),
+        (&["go on", "--param", "where=s3cr3t-of-mine/x"], "\"where\""),
+    ];
+    for (words, names) in cases {
+        let flags = ["run", "--def", text(&definition), "--runtime", "scripted"];
+        let rest = ["--script", text(&script), text(&repo)];
+        let done = env.jig(&home, &[&flags[..], &rest, words].concat());
+        nothing_began(&env, &done, 2, &[names, "sensitive_env", "environment"]);
+        assert!(!done.stderr.contains("s3cr3t"), "{}", done.stderr);
+    }
+}

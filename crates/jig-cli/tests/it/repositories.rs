@@ -110,6 +110,23 @@ fn a_place_that_would_mix_jigs_files_with_the_operators() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_path_that_is_no_text() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let env = Env::new();
+    let repo = env
+        .path("home")
+        .join(std::ffi::OsStr::from_bytes(b"r\xff \"x"));
+    std::fs::rename(sample(&env, "repo"), &repo).unwrap();
+    let report = works(&env, &repo, ".", &repo);
+    let attempt = report["attempt_id"].as_str().unwrap();
+    let args = ["attempt", "show", attempt, "--json"];
+    let shown = env.jig(&repo, &args).expect(0).json();
+    let named = shown["repository"].as_str().unwrap();
+    assert!(named.ends_with("r\\377 \\\"x\""), "{named}");
+}
+
+#[test]
 fn a_checkout_that_does_not_lead_to_its_repository() {
     let env = Env::new();
     let repo = sample(&env, "repo");

@@ -1,9 +1,13 @@
 //! All secrets against all of a text.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 
+use jig_protocol::definition::Definition;
 use jig_protocol::limits;
 use jig_protocol::repo_path::RepoPath;
 use serde_json::Value;
@@ -44,6 +48,18 @@ impl fmt::Debug for Redactor {
 }
 
 impl Redactor {
+    /// A redactor for the values that every role's `sensitive_env` names have in
+    /// the operator's environment.
+    #[must_use]
+    pub fn of(definition: &Definition, operator: &BTreeMap<OsString, OsString>) -> Self {
+        let roles = definition.roster.values();
+        let names = roles.flat_map(|role| role.sensitive_env.iter());
+        Self::new(names.filter_map(|name| {
+            let value = operator.get(OsStr::new(name))?;
+            Some((name.clone(), value.as_bytes().to_vec()))
+        }))
+    }
+
     /// A redactor for these values, each with the name that stands for it.
     /// Values below [`limits::SECRET_MIN_BYTES`] are left out. Of a value of
     /// several lines each long line is one too: a private key often travels line

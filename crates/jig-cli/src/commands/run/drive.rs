@@ -1,5 +1,6 @@
 //! The order of a run, and its report.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use jig_engine::{Engine, EngineConfig};
 use jig_protocol::definition::Definition;
 use jig_protocol::lifecycle::AttemptState;
 use jig_protocol::outcome::{Budgets, Cause, PublishMarker, SandboxReport, Spend};
+use jig_protocol::repo_path::RepoPath;
 use jig_runtime_scripted::{Script, ScriptedRuntime};
 use tokio_util::sync::CancellationToken;
 
@@ -30,6 +32,7 @@ const REPAINT: Duration = Duration::from_millis(100);
 
 pub(crate) async fn run(args: RunArgs, settings: &Settings) -> CommandResult {
     let request = Request::read(args, settings.color)?;
+    request.refuse_secrets(&settings.env)?;
     let order = Order::new(request, settings)?;
     let report = execute(order, settings).await?;
     print(&report, settings)
@@ -153,7 +156,7 @@ fn direct_request(
         definition_name: request.definition.name.clone(),
         definition_source: request.source.clone(),
         parameters: request.parameters.clone(),
-        repository: pinned.path.to_string_lossy().into_owned(),
+        repository: RepoPath::from_bytes(pinned.path.as_os_str().as_bytes()).to_string(),
         base_ref: pinned.base_ref.clone(),
         base_sha: pinned.base.clone(),
         // A name that is not set is simply not handed to the role.

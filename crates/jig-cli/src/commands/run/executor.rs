@@ -1,6 +1,8 @@
 //! Hosts attempts for the direct run: the store's words on one side, the
 //! engine's on the other.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,6 +16,7 @@ use jig_process::{StopReason, StopSignal};
 use jig_protocol::definition::RuntimeName;
 use jig_protocol::event::Event;
 use jig_protocol::lifecycle::Outcome;
+use jig_protocol::repo_path::RepoPath;
 use tokio_util::sync::CancellationToken;
 
 use super::request::Request;
@@ -58,7 +61,7 @@ impl Executor {
             job_id: order.job_id,
             attempt_id: order.attempt_id,
             attempt_number: order.attempt_number,
-            lender: PathBuf::from(order.repository),
+            lender: path_of(&order.repository),
             base: order.base_sha,
             mode: self.mode,
             snapshot: order.snapshot.to_string(),
@@ -74,6 +77,14 @@ impl Executor {
             keep: self.keep,
         }
     }
+}
+
+/// The path that a repository is recorded by, which is text of any path.
+fn path_of(repository: &str) -> PathBuf {
+    RepoPath::from_json_form(repository).map_or_else(
+        || PathBuf::from(repository),
+        |path| PathBuf::from(OsStr::from_bytes(path.as_bytes())),
+    )
 }
 
 /// Events go to the store and to the screen.

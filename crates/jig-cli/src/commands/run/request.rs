@@ -2,10 +2,12 @@
 //! looked at or anything is started.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow};
 use jig_engine::host::Mode;
+use jig_engine::redact::Redactor;
 use jig_protocol::definition::{Definition, Name, RuntimeName, SandboxTier, not_yet_runnable};
 use jig_runtime_scripted::Script;
 
@@ -76,6 +78,28 @@ impl Request {
 }
 
 impl Request {
+    /// Refuses to write a secret down: prompt and parameters become part of the
+    /// run, which is kept.
+    pub(crate) fn refuse_secrets(
+        &self,
+        env: &BTreeMap<OsString, OsString>,
+    ) -> Result<(), CommandError> {
+        let redactor = Redactor::of(&self.definition, env);
+        for (name, value) in &self.parameters {
+            if redactor.text(value) != value.as_str() {
+                let what = match name.as_str() {
+                    "prompt" => "the prompt".to_owned(),
+                    other => format!("the parameter {other:?}"),
+                };
+                return Err(CommandError::usage(anyhow!(
+                    "{what} holds the value of a sensitive_env name, and would be kept with the run"
+                ))
+                .hint("leave it out: the role finds it in its environment, under that name"));
+            }
+        }
+        Ok(())
+    }
+
     /// What replaces every runtime, and what replaces the default only:
     /// `scripted` is the one that replaces all.
     pub(crate) fn runtimes(&self) -> (Option<&RuntimeName>, Option<&RuntimeName>) {
