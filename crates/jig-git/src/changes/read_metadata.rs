@@ -85,7 +85,7 @@ impl Reader<'_> {
                 "packed-refs" | "reftable" => {}
                 "worktrees" => self.other_worktrees(&path)?,
                 "hooks" => self.walk(&path, MetadataKind::Hook)?,
-                "info" => self.walk(&path, MetadataKind::Info)?,
+                "info" => self.info(&path)?,
                 "modules" => self.modules(&path)?,
                 "HEAD" => self.add(&path, MetadataKind::Head)?,
                 "config" | "config.worktree" => self.add(&path, MetadataKind::Config)?,
@@ -102,11 +102,31 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// Everything but `refs`, which every `git gc` writes and only servers of
+    /// plain files read.
+    fn info(&mut self, info: &Path) -> std::io::Result<()> {
+        if !is_directory(info) {
+            return self.add(info, MetadataKind::Info);
+        }
+        for name in list(info)? {
+            if name != "refs" {
+                self.walk(&info.join(name), MetadataKind::Info)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Alternates, and links where directories of objects should be.
     fn objects(&mut self, objects: &Path) -> std::io::Result<()> {
         self.add_unless_directory(objects, MetadataKind::Alternates)?;
         for name in list(objects)? {
-            self.add_unless_directory(&objects.join(name), MetadataKind::Alternates)?;
+            let path = objects.join(name);
+            // The locks of git's maintenance, which starts by itself wherever
+            // somebody commits.
+            let passing = !self.scope.exclusive && is_file(&path);
+            if !passing {
+                self.add_unless_directory(&path, MetadataKind::Alternates)?;
+            }
         }
         for name in ["alternates", "http-alternates"] {
             self.add(&objects.join("info").join(name), MetadataKind::Alternates)?;
@@ -333,6 +353,10 @@ fn stat_of(meta: &std::fs::Metadata) -> Stat {
         user: meta.uid(),
         group: meta.gid(),
     }
+}
+
+fn is_file(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file())
 }
 
 pub(super) fn is_directory(path: &Path) -> bool {

@@ -132,6 +132,17 @@ async fn packing_references_is_no_change() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn git_may_tidy_up_where_the_operator_works() {
+    let act = |_: &Path, _: &Path, lender: &Path| {
+        git_in(lender, &["gc", "--quiet"]);
+        assert!(lender.join(".git/info/refs").exists());
+        write(lender.join(".git/objects/maintenance.lock"), "");
+        std::os::unix::fs::symlink("/tmp", lender.join(".git/objects/aa")).unwrap();
+    };
+    seen_and_put_back(act, &[(Lender, Alternates)]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn half_done_operations_and_left_locks() {
     let act = |_: &Path, git: &Path, _: &Path| {
         std::fs::create_dir(git.join("rebase-merge")).unwrap();
