@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use jig_protocol::outcome::{
     Acceptance, Budgets, Cause, PhaseKindTag, PhaseStatus, PublishMarker, ResultDocument,
-    SandboxReport, Spend,
+    SandboxReport, Spend, Truncation,
 };
 use jig_protocol::repo_path::RepoPath;
 use jig_protocol::time::Timestamp;
@@ -51,6 +51,9 @@ pub(crate) struct RunReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) acceptance: Option<Acceptance>,
     pub(crate) changed_paths: Vec<RepoPath>,
+    /// What `changed_paths` and `phases` lost to the bound of a result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) truncation: Option<Truncation>,
     pub(crate) phases: Vec<PhaseLine>,
     pub(crate) spend: Spend,
     pub(crate) budgets: Budgets,
@@ -135,15 +138,8 @@ impl RunReport {
                 writeln!(out, "{}", check_line(check.ok, &check.item, &check.note))?;
             }
         }
-        if !self.changed_paths.is_empty() {
-            writeln!(out, "changed ({}):", self.changed_paths.len())?;
-            for path in self.changed_paths.iter().take(SHOWN_PATHS) {
-                writeln!(out, "  {path}")?;
-            }
-            if let Some(more) = self.changed_paths.len().checked_sub(SHOWN_PATHS + 1) {
-                writeln!(out, "  … and {} more", more + 1)?;
-            }
-        }
+        let total = self.truncation.as_ref().map(|was| was.changed_paths_total);
+        write_changed(out, &self.changed_paths, total)?;
         self.write_spend(out)
     }
 
@@ -187,9 +183,46 @@ pub(crate) fn counted(many: impl Into<u64>, what: &str) -> String {
 /// Changed paths that prose lists.
 const SHOWN_PATHS: usize = 20;
 
+/// The first changed paths, and how many there were: `total`, where the result
+/// does not hold all of them.
+fn write_changed(out: &mut String, paths: &[RepoPath], total: Option<usize>) -> std::fmt::Result {
+    let total = total.unwrap_or(paths.len());
+    if total == 0 {
+        return Ok(());
+    }
+    writeln!(out, "changed ({total}):")?;
+    let shown = paths.get(..SHOWN_PATHS).unwrap_or(paths);
+    for path in shown {
+        writeln!(out, "  {path}")?;
+    }
+    match total.saturating_sub(shown.len()) {
+        0 => Ok(()),
+        more => writeln!(out, "  … and {more} more"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_changed_paths_are_counted_also_those_that_the_result_lost() {
+        let text = |paths: usize, total| {
+            let paths: Vec<RepoPath> = (0..paths)
+                .map(|n| RepoPath::from_bytes(format!("p{n}")))
+                .collect();
+            let mut out = String::new();
+            write_changed(&mut out, &paths, total).unwrap();
+            out
+        };
+        assert_eq!(text(0, None), "");
+        assert_eq!(text(2, None), "changed (2):\n  p0\n  p1\n");
+        assert!(text(20, None).ends_with("  p19\n"));
+        assert!(text(21, None).ends_with("  p19\n  … and 1 more\n"));
+        let lost = text(1_875, Some(30_000));
+        assert!(lost.starts_with("changed (30000):\n  p0\n"));
+        assert!(lost.ends_with("  p19\n  … and 29980 more\n"));
+    }
 
     /// The table of ends, as the command line promises it.
     #[test]

@@ -286,6 +286,7 @@ fn report(outcome: DirectOutcome<HostReport>) -> RunReport {
             .as_ref()
             .map(|result| result.changed_paths.clone())
             .unwrap_or_default(),
+        truncation: result.as_ref().and_then(|result| result.truncation.clone()),
         phases: result
             .as_ref()
             .map(RunReport::phases_of)
