@@ -109,7 +109,11 @@ impl Place {
             let path = format!("d{}/e{}/file{n}.txt", n / 1000, n / 10 % 100);
             repo.write(&path, format!("{n}\n").repeat(60));
         }
+        // What git would else do behind the commit would be measured as well.
+        repo.git(&["config", "gc.auto", "0"]);
+        repo.git(&["config", "maintenance.auto", "false"]);
         repo.commit("base");
+        repo.git(&["gc", "--quiet"]);
         Self {
             repo,
             data: tempfile::tempdir().unwrap(),
