@@ -24,6 +24,8 @@ impl Attempt<'_> {
             phase,
             trace: &self.trace,
             joiner: TextJoiner::default(),
+            logs: Kept::new(limits::SEND_LOGS.into()),
+            events: Kept::new(limits::SEND_EVENTS.into()),
         };
         let mut send = std::pin::pin!(send);
         let mut open = true;
@@ -40,7 +42,7 @@ impl Attempt<'_> {
         while let Ok(said) = inbox.try_recv() {
             relay.pass(said);
         }
-        relay.end_message();
+        relay.end();
         report
     }
 }
@@ -49,6 +51,31 @@ struct Relay<'a> {
     phase: &'a str,
     trace: &'a Emitter,
     joiner: TextJoiner,
+    logs: Kept,
+    events: Kept,
+}
+
+/// How many of a kind were kept: an agent can say anything as often as it
+/// likes, and the trace is to stay readable.
+struct Kept {
+    most: u64,
+    seen: u64,
+}
+
+impl Kept {
+    const fn new(most: u64) -> Self {
+        Self { most, seen: 0 }
+    }
+
+    /// Whether there is room for one more, which is counted either way.
+    const fn next(&mut self) -> bool {
+        self.seen += 1;
+        self.seen <= self.most
+    }
+
+    const fn left_out(&self) -> u64 {
+        self.seen.saturating_sub(self.most)
+    }
 }
 
 impl Relay<'_> {
@@ -60,6 +87,16 @@ impl Relay<'_> {
             return;
         }
         self.end_message();
+        let room = match &said {
+            RuntimeEvent::Log { .. } => self.logs.next(),
+            // Counted where deltas become text as well.
+            RuntimeEvent::Text { .. } => true,
+            RuntimeEvent::ToolCall { .. } | RuntimeEvent::Retrying { .. } => self.events.next(),
+            RuntimeEvent::TextDelta { .. } | RuntimeEvent::Started { .. } => false,
+        };
+        if !room {
+            return;
+        }
         match said {
             RuntimeEvent::TextDelta { .. } | RuntimeEvent::Started { .. } => {}
             RuntimeEvent::Text { text } => {
@@ -92,6 +129,25 @@ impl Relay<'_> {
         }
     }
 
+    /// Ends the send: what was left out is counted in one entry.
+    fn end(&mut self) {
+        self.end_message();
+        let (logs, events) = (self.logs.left_out(), self.events.left_out());
+        if logs + events > 0 {
+            self.emit(&EventBody::RuntimeLog {
+                log: "left_out".to_owned(),
+                entry: event::RuntimeLog {
+                    text: format!(
+                        "{logs} log entries and {events} other events of this send were left \
+                         out; {} and {} are kept",
+                        self.logs.most, self.events.most
+                    ),
+                    detail: None,
+                },
+            });
+        }
+    }
+
     /// What a log says. Of a line that made no sense the start is enough, once
     /// it is free of secrets.
     fn log_text(&self, log: &str, said: String) -> String {
@@ -103,7 +159,10 @@ impl Relay<'_> {
     }
 
     /// Text that is free of secrets already, so that it may be cut.
-    fn text(&self, clean: &str) {
+    fn text(&mut self, clean: &str) {
+        if !self.events.next() {
+            return;
+        }
         self.emit(&EventBody::AgentText(event::AgentText {
             text: text::head(clean, limits::AGENT_TEXT_BYTES).to_owned(),
         }));

@@ -1,7 +1,9 @@
 //! The worst case that a definition announces is the worst case that happens.
 
 use jig_protocol::definition::bounds::{bounds, sends_per_run};
+use jig_protocol::event::EventKind;
 use jig_protocol::lifecycle::attempt::AttemptState;
+use jig_protocol::limits;
 use jig_protocol::outcome::{AttemptEnd, FailureClass};
 use jig_runtime::{SendReport, SendRequest};
 
@@ -118,4 +120,34 @@ async fn a_product_of_all_ladders_stops_at_the_cap() {
         .clone()
         .unwrap();
     assert_eq!(told, serde_json::json!({"max_sends": 64, "sends": 64}));
+}
+
+/// The pipe that the agent talks into can be opened by name on Linux.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg(target_os = "linux")]
+async fn a_flood_of_an_agent_is_counted_and_not_kept() {
+    let script = r#"
+roles:
+  dev:
+    - run: |
+        exec > /proc/$PPID/fd/1
+        yes junk | head -n 3000
+        yes '{"type":"tool","name":"Read","input":{}}' | head -n 11000
+      emit: {status: success, summary: x}
+"#;
+    let definition =
+        format!("name: one\n{ROSTER}\nphases:\n  - {{name: build, kind: agent, owner: dev}}\n");
+    let world = World::new(&[("src/a", "1\n")], &definition, script);
+    let ran = world.run().await;
+    assert_eq!(ran.outcome.end, AttemptEnd::Completed, "{}", ran.error());
+    assert_eq!(ran.named("unparsed_line").len(), limits::SEND_LOGS as usize);
+    let tools = ran.of(EventKind::ToolCall).len();
+    assert_eq!(tools, limits::SEND_EVENTS as usize);
+    // One more is what the step says of its own command.
+    let left = ran.named("left_out")[0].payload.as_ref().unwrap();
+    let text = left["text"].as_str().unwrap();
+    assert!(
+        text.starts_with("2801 log entries and 1000 other events"),
+        "{text}"
+    );
 }
