@@ -5,6 +5,7 @@
 //! leaves either. A supervisor is recorded before what it supervises can do
 //! anything, and forgotten after everything it supervised is gone.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -57,6 +58,9 @@ pub struct Manifest {
     pub mode: ManifestMode,
     /// The work tree; absolute.
     pub work_tree: RepoPath,
+    /// The names whose values are secret; absent when that is not known.
+    #[serde(default)]
+    pub sensitive_env: Option<BTreeSet<String>>,
     /// Live supervisors.
     pub process_groups: Vec<ProcessIdentity>,
 }
@@ -266,6 +270,7 @@ mod tests {
             branch: Some("refs/heads/jig/x/1".into()),
             mode: ManifestMode::OwnTree,
             work_tree: "/tree".into(),
+            sensitive_env: None,
             process_groups: Vec::new(),
         }
     }

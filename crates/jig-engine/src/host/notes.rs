@@ -48,20 +48,34 @@ pub(super) fn commit_message(handoff: &Path, redactor: &Redactor, fallback: &str
 /// When a copy cannot be written.
 pub(super) fn keep_notes(handoff: &Path, to: &Path, redactor: &Redactor) -> io::Result<usize> {
     let mut kept = 0;
+    for path in files(handoff) {
+        if kept < NOTE_FILES && keep_note(handoff, &path, to, redactor)? {
+            kept += 1;
+        }
+    }
+    Ok(kept)
+}
+
+/// How many notes there are below `handoff`.
+pub(super) fn count(handoff: &Path) -> usize {
+    files(handoff).len()
+}
+
+/// The plain files below `handoff`, as far down as notes are looked for.
+fn files(handoff: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
     let mut pending = vec![(PathBuf::new(), 0)];
     while let Some((dir, depth)) = pending.pop() {
         for (name, is_dir) in list(&handoff.join(&dir)) {
             let path = dir.join(&name);
-            if is_dir {
-                if depth < NOTE_DEPTH {
-                    pending.push((path, depth + 1));
-                }
-            } else if kept < NOTE_FILES && keep_note(handoff, &path, to, redactor)? {
-                kept += 1;
+            if !is_dir {
+                found.push(path);
+            } else if depth < NOTE_DEPTH {
+                pending.push((path, depth + 1));
             }
         }
     }
-    Ok(kept)
+    found
 }
 
 /// Names in a directory, links and special files left out; none when it is no

@@ -401,6 +401,7 @@ fn manifest(spec: &PrepareSpec<'_>, lender: &Repository, plan: &AttemptPlan) -> 
         branch,
         mode,
         work_tree: path(&work_tree),
+        sensitive_env: Some(spec.definition.sensitive_environment()),
         process_groups: Vec::new(),
     }
 }

@@ -4,6 +4,7 @@
 //! [`ReclaimPlan::new`] decides from what is on disk; [`reclaim`] acts. Acting
 //! twice is the same as acting once.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use jig_git::RemoveError;
@@ -14,8 +15,11 @@ use jig_protocol::limits;
 
 use super::layout::AttemptDirs;
 use super::manifest::{Manifest, ManifestError, ManifestFile, ManifestMode};
+use super::notes;
 use super::retention::remove_off_thread;
+use super::saved_index::SavedIndex;
 use crate::beneath::os_path;
+use crate::redact::Redactor;
 
 /// What is to be done about one attempt of a dead jig.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -109,12 +113,16 @@ pub async fn reclaim(directory: &Path) -> Result<Reclaimed, ReclaimError> {
     let has_tree = dirs.tree().symlink_metadata().is_ok();
     let plan = ReclaimPlan::new(&dirs, manifest.as_ref(), has_tree);
     let stopped = stop(&plan, directory).await? + stop_orphans(directory).await?;
+    let dropped = keep_notes_without_secrets(&dirs, manifest.as_ref());
     for path in &plan.remove {
         remove_off_thread(path.clone()).await?;
     }
-    if let Some(mut manifest) = manifest.filter(|manifest| !manifest.process_groups.is_empty()) {
-        manifest.process_groups.clear();
-        ManifestFile::create(dirs.manifest(), manifest)?;
+    if let Some(manifest) = &manifest
+        && !manifest.process_groups.is_empty()
+    {
+        let mut without = manifest.clone();
+        without.process_groups.clear();
+        ManifestFile::create(dirs.manifest(), without)?;
     }
     let mut tree = plan.keep;
     let visitors = visitors(directory);
@@ -124,11 +132,54 @@ pub async fn reclaim(directory: &Path) -> Result<Reclaimed, ReclaimError> {
             "; {many} still at work in it, the first is {first}"
         ));
     }
+    if let Some(tree) = &mut tree {
+        if dropped > 0 {
+            tree.reason.push_str(&format!(
+                "; {dropped} handoff notes were removed, since nobody knows the secrets to take out of them"
+            ));
+        }
+        if let Some(copy) = staged_before(&dirs, manifest.as_ref()) {
+            tree.reason.push_str(&format!(
+                "; the index as it was before the run is kept as {}",
+                copy.display()
+            ));
+        }
+    }
     Ok(Reclaimed {
         stopped,
         visitors,
         tree,
     })
+}
+
+/// Copies the handoff notes to the logs. The values of secrets may be others by
+/// now than when the run died: where there are any, the notes are not kept, and
+/// how many that is is the answer.
+fn keep_notes_without_secrets(dirs: &AttemptDirs, manifest: Option<&Manifest>) -> usize {
+    let to = dirs.logs().join("handoff");
+    let no_secrets = manifest.is_some_and(|manifest| {
+        let names = manifest.sensitive_env.as_ref();
+        names.is_some_and(BTreeSet::is_empty)
+    });
+    if !no_secrets {
+        return notes::count(&dirs.handoff());
+    }
+    let kept = std::fs::create_dir_all(&to)
+        .and_then(|()| notes::keep_notes(&dirs.handoff(), &to, &Redactor::default()));
+    if !matches!(kept, Ok(1..)) {
+        // Only an empty one goes: reclaiming twice finds no notes any more.
+        let _ = std::fs::remove_dir(&to);
+    }
+    0
+}
+
+/// In place: where the operator's index is kept, when the one that is there is
+/// another. Putting it back is for the operator to decide, who may have worked
+/// in the checkout since.
+fn staged_before(dirs: &AttemptDirs, manifest: Option<&Manifest>) -> Option<PathBuf> {
+    let manifest = manifest.filter(|manifest| manifest.mode == ManifestMode::InPlace)?;
+    let saved = SavedIndex::of(os_path(&manifest.lender), &dirs.root);
+    saved.differs().then_some(saved.copy)
 }
 
 /// Stops the recorded supervisors; gives how many were still alive.

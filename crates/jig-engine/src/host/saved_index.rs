@@ -13,7 +13,7 @@ use super::manifest::replace_file;
 #[derive(Debug)]
 pub(crate) struct SavedIndex {
     index: PathBuf,
-    copy: PathBuf,
+    pub(super) copy: PathBuf,
 }
 
 impl SavedIndex {
@@ -28,11 +28,18 @@ impl SavedIndex {
         Ok(saved)
     }
 
-    fn of(git_dir: &Path, directory: &Path) -> Self {
+    /// Where it is, or would be.
+    pub(super) fn of(git_dir: &Path, directory: &Path) -> Self {
         Self {
             index: git_dir.join("index"),
             copy: directory.join("operator-index"),
         }
+    }
+
+    /// Whether there is a copy, and the index is not what it was.
+    pub(super) fn differs(&self) -> bool {
+        let now = std::fs::read(&self.index).ok();
+        std::fs::read(&self.copy).is_ok_and(|saved| now != Some(saved))
     }
 
     /// Puts the operator's index back, byte for byte. Nothing may be running.

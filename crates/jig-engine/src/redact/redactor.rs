@@ -52,11 +52,10 @@ impl Redactor {
     /// the operator's environment.
     #[must_use]
     pub fn of(definition: &Definition, operator: &BTreeMap<OsString, OsString>) -> Self {
-        let roles = definition.roster.values();
-        let names = roles.flat_map(|role| role.sensitive_env.iter());
+        let names = definition.sensitive_environment().into_iter();
         Self::new(names.filter_map(|name| {
-            let value = operator.get(OsStr::new(name))?;
-            Some((name.clone(), value.as_bytes().to_vec()))
+            let value = operator.get(OsStr::new(&name))?.as_bytes().to_vec();
+            Some((name, value))
         }))
     }
 

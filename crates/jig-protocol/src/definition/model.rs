@@ -79,6 +79,15 @@ impl Definition {
             .flat_map(|role| role.env.iter().cloned())
             .collect()
     }
+
+    /// Every environment name whose value is secret, sorted, each once.
+    #[must_use]
+    pub fn sensitive_environment(&self) -> BTreeSet<String> {
+        self.roster
+            .values()
+            .flat_map(|role| role.sensitive_env.iter().cloned())
+            .collect()
+    }
 }
 
 /// The name of an agent adapter, as definitions and `--runtime` spell it.

@@ -162,9 +162,16 @@ impl AttemptExecutor for Executor {
         let reclaimed = host::reclaim(&dead.directory)
             .await
             .map_err(|error| format!("{:#}", anyhow::Error::new(error)))?;
-        // The operator's own checkout is nobody's to release.
-        let own_tree = reclaimed.tree.filter(|tree| !tree.in_place);
-        Ok(own_tree.map(|tree| RetainedTree {
+        let Some(tree) = reclaimed.tree else {
+            return Ok(None);
+        };
+        if tree.in_place {
+            // The operator's own checkout is nobody's to release.
+            let text = format!("note: {}: {}", tree.path.display(), tree.reason);
+            self.progress.print(&output::harmless(&text));
+            return Ok(None);
+        }
+        Ok(Some(RetainedTree {
             path: tree.path,
             reason: tree.reason,
         }))

@@ -3,7 +3,7 @@
 use jig_engine::host::{Mode, ReclaimError, reclaim};
 use jig_process::ProcessIdentity;
 
-use crate::fixture::{FREE, Fixture};
+use crate::fixture::{FREE, Fixture, PLAIN};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_runs_is_stopped_first_and_the_tree_is_kept() {
@@ -77,6 +77,51 @@ async fn the_operators_checkout_is_named_and_not_touched() {
     );
     assert_eq!(fixture.operator_state(), before);
     assert_eq!(fixture.repo.read("a"), "half\n");
+}
+
+/// What the operator staged since is theirs as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operators_index_is_kept_beside_and_named() {
+    let fixture = Fixture::new(&[("a", "a\n")]);
+    fixture.repo.write("staged", "by the operator\n");
+    fixture.repo.git(&["add", "staged"]);
+    let allow_dirty = Mode::InPlace { allow_dirty: true };
+    let attempt = fixture.attempt_in(allow_dirty).await;
+    let dirs = attempt.prepared.dirs.clone();
+    drop(attempt);
+    let reason = reclaim(&dirs.root).await.unwrap().tree.unwrap().reason;
+    assert!(!reason.contains("index"), "it is what it was: {reason}");
+    fixture.repo.git(&["reset", "--quiet"]);
+    let before = fixture.operator_state();
+    let reason = reclaim(&dirs.root).await.unwrap().tree.unwrap().reason;
+    let (_, copy) = reason.rsplit_once("kept as ").unwrap();
+    assert_eq!(fixture.operator_state(), before);
+    std::fs::copy(copy, fixture.repo.path().join(".git/index")).unwrap();
+    let staged = fixture.repo.git(&["diff", "--cached", "--name-only"]);
+    assert_eq!(staged, "staged");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn notes_stay_only_where_nothing_has_to_be_taken_out_of_them() {
+    let secretive = PLAIN.replace("writes:", "env: [KEY], sensitive_env: [KEY], writes:");
+    for (text, kept) in [(PLAIN, true), (secretive.as_str(), false)] {
+        let fixture = Fixture::new(&[("a", "a\n")]).defined(text);
+        let attempt = fixture.attempt().await;
+        let dirs = attempt.prepared.dirs.clone();
+        drop(attempt);
+        std::fs::write(dirs.handoff().join("note"), "for the next\n").unwrap();
+        for again in [false, true] {
+            let reason = reclaim(&dirs.root).await.unwrap().tree.unwrap().reason;
+            assert_eq!(
+                reason.contains("1 handoff notes"),
+                !kept && !again,
+                "{reason}"
+            );
+            let note = std::fs::read_to_string(dirs.logs().join("handoff/note"));
+            assert_eq!(note.ok().as_deref(), kept.then_some("for the next\n"));
+            assert!(!dirs.handoff().exists());
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
