@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use jig_protocol::definition::SandboxTier;
 use jig_protocol::limits::Retention;
 
@@ -36,6 +36,22 @@ pub(crate) struct Cli {
     pub(crate) common: Common,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Cli {
+    /// The command line that `jig help …` stands for; any other as it is.
+    pub(crate) fn read() -> Self {
+        let cli = Self::parse();
+        let Command::Help { command } = &cli.command else {
+            return cli;
+        };
+        let words = std::iter::once("jig").chain(command.iter().map(String::as_str));
+        let asked = words.chain(std::iter::once("--help"));
+        match Self::command().try_get_matches_from(asked) {
+            Err(help) => help.exit(),
+            Ok(_) => cli,
+        }
+    }
 }
 
 /// Flags of every command.
@@ -117,6 +133,12 @@ A FAIL is something without which no run can work; it ends with 1.
 
 {EXIT_CODES}"))]
     Doctor,
+    /// What is asked for by habit: the same as `--help`
+    #[command(hide = true)]
+    Help {
+        /// The command to explain
+        command: Vec<String>,
+    },
     /// Version and commit
     #[command(after_help = format!("Example:\n  jig version --json\n\n{EXIT_CODES}"))]
     Version,

@@ -20,8 +20,6 @@ mod version;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::args::{Cli, Command};
 use crate::exit_code::{CommandError, CommandResult, Exit};
 use crate::settings::Settings;
@@ -30,7 +28,7 @@ fn main() -> ExitCode {
     // The hidden modes come first: they must not parse jig's own arguments.
     jig_process::supervisor_main();
     jig_runtime_scripted::scripted_agent_main();
-    let cli = Cli::parse();
+    let cli = Cli::read();
     match start(cli).and_then(told) {
         Ok(exit) => exit.into(),
         Err(error) => {
@@ -75,6 +73,8 @@ async fn dispatch(command: Command, settings: &Settings) -> CommandResult {
         Command::Gc(args) => commands::gc::run(args, settings).await,
         Command::Doctor => commands::doctor::run(settings).await,
         Command::Version => Ok(commands::version::run(settings)),
+        // Answered while the command line was read.
+        Command::Help { .. } => Ok(Exit::Done),
     }
 }
 

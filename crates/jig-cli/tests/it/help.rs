@@ -78,6 +78,20 @@ fn help_goes_to_stdout_with_an_example_and_the_exit_codes() {
 }
 
 #[test]
+fn help_may_be_asked_for_as_a_command_too() {
+    let env = Env::new();
+    let home = env.path("home");
+    for command in COMMANDS {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let flag = env.jig(&home, &[&words[..], &["--help"]].concat());
+        let asked = env.jig(&home, &[&["help"], &words[..]].concat());
+        assert_eq!(asked.expect(0).stdout, flag.stdout, "{command}");
+    }
+    let unknown = env.jig(&home, &["help", "unheard-of"]);
+    assert!(unknown.expect(2).stderr.contains("unheard-of"));
+}
+
+#[test]
 fn the_help_of_run() {
     let env = Env::new();
     let done = env.jig(&env.path("home"), &["run", "-h"]);
