@@ -262,11 +262,16 @@ impl Boundary {
     }
 }
 
+/// A change in the operator's repository. Who made it cannot be told where no
+/// sandbox keeps agents out of it.
 pub(super) fn left_as_it_is(change: &MetadataChange) -> Breach {
-    breach(
-        &change.name,
-        "changed in the repository itself and left as it is: look at it before you use git there",
-    )
+    let outcome = if change.kind.leaves_git_safe() {
+        "moved in the repository itself while the attempt ran, by a commit, a fetch or a switch \
+         of branches; if that was you, run again and leave the repository alone meanwhile"
+    } else {
+        "changed in the repository itself and left as it is: look at it before you use git there"
+    };
+    breach(&change.name, outcome)
 }
 
 pub(super) fn breach(name: &Path, outcome: &str) -> Breach {

@@ -105,28 +105,35 @@ async fn what_could_run_a_program_is_a_breach_and_never_runs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_operators_repository_is_watched_and_not_written() {
-    for (script, name) in [
+    for (script, name, says) in [
         (
             "git config -f $LENDER/config url.PROGRAM.insteadOf x; \
              git config -f $LENDER/config core.sshCommand PROGRAM",
             ".git/config",
+            "left as it is",
         ),
         (
             "mkdir -p $LENDER/hooks; cp PROGRAM $LENDER/hooks/reference-transaction",
             ".git/hooks/reference-transaction",
+            "left as it is",
         ),
         (
             "git --git-dir $LENDER update-ref refs/heads/sneaky HEAD",
             "refs/heads/sneaky",
+            "if that was you",
         ),
-        ("echo 'ref: refs/heads/other' > $LENDER/HEAD", ".git/HEAD"),
+        (
+            "echo 'ref: refs/heads/other' > $LENDER/HEAD",
+            ".git/HEAD",
+            "if that was you",
+        ),
     ] {
         let (fixture, attempt, verdict) = planted(script).await;
         let found = breaches(&verdict);
         assert!(
             found
                 .iter()
-                .any(|(path, what)| path.ends_with(name) && what.contains("left as it is")),
+                .any(|(path, what)| path.ends_with(name) && what.contains(says)),
             "{script}: {found:?}"
         );
         assert!(attempt.boundary.is_tampered());

@@ -14,4 +14,5 @@ mod gates;
 mod records;
 mod reports;
 mod secrets;
+mod told;
 mod world;
