@@ -140,7 +140,7 @@ async fn the_sandbox_is_told_once_before_anything_runs() {
     let told = ran.outcome.result.sandbox.unwrap();
     assert_eq!(sandbox[0]["not_covered"], json!(told.not_covered));
     let place = |found: &dyn Fn(&jig_protocol::event::Event) -> bool| {
-        ran.events.iter().position(|event| found(event)).unwrap()
+        ran.events.iter().position(found).unwrap()
     };
     let sandbox = place(&|event| event.name.as_deref() == Some("sandbox"));
     assert!(sandbox < place(&|event| event.kind == EventKind::PhaseStart));
