@@ -45,7 +45,8 @@ impl Machine {
             .home
             .clone()
             .unwrap_or_else(|| PathBuf::from("/nonexistent"));
-        let empty_home = tempfile::tempdir().map_err(|error| {
+        let empty_home = tempfile::Builder::new().prefix("jig-asks-").tempdir();
+        let empty_home = empty_home.map_err(|error| {
             CommandError::infrastructure(error)
                 .hint("jig needs a directory for temporary files: $TMPDIR, else /tmp")
         })?;

@@ -402,9 +402,9 @@ fn an_old_git_is_refused() {
         "x",
     ];
     let done = env.jig(&repo, &args);
-    nothing_began(&env, &done, 2, &["2.30", "2.41"]);
+    nothing_began(&env, &done, 2, &["2.30", "2.41", "jig doctor"]);
     let done = env.jig(&repo, &["demo"]);
-    nothing_began(&env, &done, 2, &["2.30", "2.41"]);
+    nothing_began(&env, &done, 2, &["2.30", "2.41", "jig doctor"]);
     let done = env.jig(Path::new("/"), &["doctor"]);
     assert!(
         done.expect(1).stdout.contains("FAIL git"),

@@ -52,7 +52,10 @@ pub(crate) async fn repository(
     request: &Request,
 ) -> Result<Pinned, CommandError> {
     let git = &host.git;
-    git.check_version().await.map_err(CommandError::usage)?;
+    git.check_version().await.map_err(|error| {
+        CommandError::usage(error)
+            .hint("jig needs git 2.41 or newer on PATH; jig doctor says what there is")
+    })?;
     let repository = Repository::discover(git, &request.repo)
         .await
         .with_context(|| format!("{} cannot be worked on", request.repo.display()))
