@@ -126,11 +126,12 @@ pub fn test(workspace: &Workspace) -> Result<Outcome> {
     let remedy = "make the named test pass";
     let has_nextest = workspace.cargo_output(&["nextest", "--version"]).is_ok();
     // Benchmarks are no tests; doc tests are, and have a run of their own.
-    let all = if has_nextest {
-        "nextest run --workspace --locked --no-fail-fast"
-    } else {
-        "test --workspace --locked --no-fail-fast --lib --bins --tests"
-    };
+    let mut all = "test --workspace --locked --no-fail-fast --lib --bins --tests".to_owned();
+    if has_nextest {
+        // Most of what a test does is to wait for others.
+        let threads = 2 * std::thread::available_parallelism()?.get();
+        all = format!("nextest run --workspace --locked --no-fail-fast --test-threads={threads}");
+    }
     let all: Vec<&str> = all.split(' ').collect();
     findings.extend(findings_of(workspace, &all, remedy)?);
     findings.extend(findings_of(

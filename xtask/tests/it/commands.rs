@@ -102,6 +102,22 @@ fn tests_run_without_nextest_too() {
 }
 
 #[test]
+fn nextest_runs_more_tests_at_once_than_there_are_processors() {
+    let fixture = crate_with("");
+    let cargo = fixture.program("cargo", "echo \"$*\" >> \"$(dirname \"$0\")/log\"");
+    none(&ran(commands::test(&fixture.workspace().with_cargo(cargo))));
+    let log = fixture.read("log");
+    let (_, threads) = log
+        .lines()
+        .find_map(|line| {
+            line.split_once("nextest run --workspace --locked --no-fail-fast --test-threads=")
+        })
+        .unwrap_or_else(|| panic!("{log}"));
+    let processors = std::thread::available_parallelism().unwrap().get();
+    assert!(threads.parse::<usize>().unwrap() > processors, "{log}");
+}
+
+#[test]
 fn a_stale_lock_file_is_found_and_left_alone() {
     let fixture = crate_with("");
     none(&ran(commands::fetch(&fixture.workspace())));
