@@ -7,7 +7,7 @@ use jig_engine::host::Mode;
 use jig_git::new_repository::{NewFile, create_repository};
 use jig_protocol::definition::RuntimeName;
 
-use super::run::{Order, Request, execute, print};
+use super::run::{Order, Request, execute, print, usable_git};
 use crate::args::DemoArgs;
 use crate::compose::Machine;
 use crate::definition_file::DefinitionFile;
@@ -42,11 +42,7 @@ const MOST_DEMOS: u32 = 10_000;
 pub(crate) async fn run(args: DemoArgs, settings: &Settings) -> CommandResult {
     let data = settings.data_dir()?;
     let machine = Machine::find(settings)?;
-    machine
-        .git
-        .check_version()
-        .await
-        .map_err(CommandError::usage)?;
+    usable_git(&machine.git).await?;
     let repo = sample_repository(&machine, &data).await?;
     output::note(&format!(
         "The stock factory works on a sample repository: {}\nTask: {PROMPT}\n",

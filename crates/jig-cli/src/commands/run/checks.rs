@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use jig_engine::host::{HostConfig, Mode, check_clean, check_prompts};
+use jig_git::Git;
 use jig_git::repository::{Base, Head, Repository};
 use jig_protocol::definition::RuntimeName;
 use jig_runtime::{Capabilities, Runtimes};
@@ -46,16 +47,21 @@ pub(crate) fn cancelled() -> CommandError {
     }
 }
 
+/// Refuses to go on without a git that jig can use.
+pub(crate) async fn usable_git(git: &Git) -> Result<(), CommandError> {
+    git.check_version().await.map(drop).map_err(|error| {
+        CommandError::usage(error)
+            .hint("jig needs git 2.41 or newer on PATH; jig doctor says what there is")
+    })
+}
+
 /// Looks at the repository and pins the base.
 pub(crate) async fn repository(
     host: &HostConfig,
     request: &Request,
 ) -> Result<Pinned, CommandError> {
     let git = &host.git;
-    git.check_version().await.map_err(|error| {
-        CommandError::usage(error)
-            .hint("jig needs git 2.41 or newer on PATH; jig doctor says what there is")
-    })?;
+    usable_git(git).await?;
     let repository = Repository::discover(git, &request.repo)
         .await
         .with_context(|| format!("{} cannot be worked on", request.repo.display()))

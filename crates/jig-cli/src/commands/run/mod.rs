@@ -9,5 +9,6 @@ mod drive;
 mod executor;
 mod request;
 
+pub(crate) use checks::usable_git;
 pub(crate) use drive::{Order, execute, print, run};
 pub(crate) use request::{Request, parse_script};
