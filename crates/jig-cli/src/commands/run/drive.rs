@@ -33,6 +33,11 @@ const REPAINT: Duration = Duration::from_millis(100);
 pub(crate) async fn run(args: RunArgs, settings: &Settings) -> CommandResult {
     let request = Request::read(args, settings.color)?;
     request.refuse_secrets(&settings.env)?;
+    if waits_for_ci(&request.definition) {
+        output::note(
+            "warning: publish.ci is of no effect here: this run makes a local branch, which no CI sees",
+        );
+    }
     let order = Order::new(request, settings)?;
     let report = execute(order, settings).await?;
     print(&report, settings)
@@ -87,11 +92,6 @@ pub(crate) async fn execute(order: Order, settings: &Settings) -> Result<RunRepo
     let runtimes = compose::runtimes(&machine, scripted.clone());
     let in_use = checks::runtimes_in_use(&request);
     let known = or_interrupt(&mut interrupt, checks::probe(&runtimes, &in_use)).await?;
-    if waits_for_ci(&request.definition) {
-        output::note(
-            "warning: publish.ci is of no effect here: this run makes a local branch, which no CI sees",
-        );
-    }
     known
         .values()
         .flat_map(|found| &found.warnings)
