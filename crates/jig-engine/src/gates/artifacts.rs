@@ -1,7 +1,9 @@
 //! `artifacts_exist` and `files_non_empty`: the files an envelope claims.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use jig_git::changes::is_dot_git;
 use jig_protocol::envelope::Envelope;
 use jig_protocol::outcome::Check;
 use jig_protocol::repo_path::RepoPath;
@@ -10,6 +12,8 @@ use crate::beneath::{Found, look_inside, os_path};
 
 /// What the note of a refused claim says.
 const OUTSIDE: &str = "is not a path inside the work tree";
+/// What it says of a claim to git's own files.
+const OF_GIT: &str = "is git's own and never an artifact";
 
 /// Every claimed artifact is there.
 pub(super) fn artifacts_exist(tree: &Path, envelope: &Envelope) -> Vec<Check> {
@@ -17,6 +21,9 @@ pub(super) fn artifacts_exist(tree: &Path, envelope: &Envelope) -> Vec<Check> {
         let Some(path) = claimed_path(claim) else {
             return Some(Check::fail(claim, OUTSIDE));
         };
+        if is_of_git(tree, &path) {
+            return Some(Check::fail(claim, OF_GIT));
+        }
         Some(match look_inside(tree, os_path(&path)) {
             Ok(Found::File(size)) => Check::pass(claim, format!("exists ({})", size_text(size))),
             Ok(Found::Directory) => Check::pass(claim, "exists (directory)"),
@@ -32,7 +39,7 @@ pub(super) fn artifacts_exist(tree: &Path, envelope: &Envelope) -> Vec<Check> {
 /// the other gate's business; when nothing is left to check, that is said.
 pub(super) fn files_non_empty(tree: &Path, envelope: &Envelope) -> Vec<Check> {
     over_claims(envelope, |claim| {
-        let path = claimed_path(claim)?;
+        let path = claimed_path(claim).filter(|path| !is_of_git(tree, path))?;
         match look_inside(tree, os_path(&path)) {
             Ok(Found::File(0)) => Some(Check::fail(claim, "is empty")),
             Ok(Found::File(size)) => Some(Check::pass(claim, size_text(size))),
@@ -69,6 +76,24 @@ pub(super) fn claimed_path(claim: &str) -> Option<RepoPath> {
             .components()
             .all(|part| !matches!(part, b"" | b"." | b".."));
     inside.then_some(path)
+}
+
+/// Whether a claim names `.git` or something in it, in any spelling that a file
+/// system takes for it, or leads there over links.
+fn is_of_git(tree: &Path, path: &RepoPath) -> bool {
+    if path.components().any(is_dot_git) {
+        return true;
+    }
+    let real = |path: &Path| path.canonicalize();
+    // What does not resolve, or resolves elsewhere, is refused by the look at it.
+    let (Ok(root), Ok(target)) = (real(tree), real(&tree.join(os_path(path)))) else {
+        return false;
+    };
+    target.strip_prefix(root).is_ok_and(|inside| {
+        inside
+            .components()
+            .any(|part| is_dot_git(part.as_os_str().as_bytes()))
+    })
 }
 
 /// Bytes below 1024, else kilobytes with one decimal.

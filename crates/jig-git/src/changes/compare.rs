@@ -206,8 +206,9 @@ fn hazard(entry: &Entry, submodules: &BTreeSet<RepoPath>) -> Option<Hazard> {
     None
 }
 
-/// Whether some file system takes `name` for `.git`.
-pub(crate) fn is_dot_git(name: &[u8]) -> bool {
+/// Whether some file system takes `name`, one part of a path, for `.git`.
+#[must_use]
+pub fn is_dot_git(name: &[u8]) -> bool {
     is_refused(name, false)
 }
 

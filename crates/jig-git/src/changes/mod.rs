@@ -21,8 +21,8 @@ mod walk;
 
 pub(crate) use capture::CaptureData;
 pub use capture::{Capture, CaptureError};
-pub use compare::{Change, ChangeKind, Changes, Hazard};
-pub(crate) use compare::{is_below, is_dot_git};
+pub(crate) use compare::is_below;
+pub use compare::{Change, ChangeKind, Changes, Hazard, is_dot_git};
 pub(crate) use entry::{Content, FileTime, tree_order};
 pub use entry::{Entry, EntryKind};
 pub use guard::{GuardOptions, TreeGuard};

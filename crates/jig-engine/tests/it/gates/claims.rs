@@ -43,6 +43,54 @@ async fn claimed_artifacts_are_looked_at_and_never_outside_the_tree() {
     ");
 }
 
+/// Not by its name, in a spelling some file system folds, nor over a link.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_gits_own_is_never_an_artifact() {
+    let bench = Bench::new();
+    let tree = bench.tree();
+    for git in [".git", "sub/.git"] {
+        std::fs::create_dir_all(tree.join(git)).unwrap();
+        std::fs::write(tree.join(git).join("config"), "[core]").unwrap();
+    }
+    std::fs::write(tree.join(".gitignore"), "x").unwrap();
+    symlink(".git", tree.join("alias")).unwrap();
+    symlink("sub/.git/config", tree.join("settings")).unwrap();
+    std::fs::create_dir_all(tree.join(".GIT")).unwrap();
+    std::fs::write(tree.join(".GIT/config"), "[core]").unwrap();
+    let claims = [
+        ".git",
+        "./.git/",
+        "sub/../.git/config",
+        "sub/.git/config",
+        ".GIT/config",
+        "git~1/config",
+        "\".git/config\"",
+        "alias",
+        "alias/config",
+        "settings",
+    ];
+    let run = bench
+        .run(GateName::ArtifactsExist, None, json!({"artifacts": claims}))
+        .await;
+    let refused = claims.map(|claim| format!("- {claim}: is git's own and never an artifact"));
+    assert_eq!(shown(&run), refused);
+    assert!(!run.report.passed);
+    // Nor does one of them count as a file that holds something.
+    let run = bench
+        .run(GateName::FilesNonEmpty, None, json!({"artifacts": claims}))
+        .await;
+    assert!(!run.report.passed, "{run:?}");
+    assert!(shown(&run)[0].contains("checked nothing"), "{run:?}");
+    let run = bench
+        .run(
+            GateName::ArtifactsExist,
+            None,
+            json!({"artifacts": [".gitignore", "sub"]}),
+        )
+        .await;
+    assert!(run.report.passed, "{run:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn absent_fails_empty_is_one_check_and_nothing_checked_fails() {
     let bench = Bench::new();
