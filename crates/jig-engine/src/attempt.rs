@@ -23,7 +23,7 @@ use crate::redact::Redactor;
 use crate::start::RoleRuntimes;
 use crate::state::State;
 use crate::trace::{Emitter, EventSink};
-use crate::unwind::caught;
+use crate::unwind::{Unwinding, caught};
 
 /// How often is looked whether what a panic dropped is gone.
 const DROPPED_LOOKED_AT: Duration = Duration::from_millis(20);
@@ -246,6 +246,7 @@ impl Engine {
             runtimes: RoleRuntimes::new(),
             boundary: None,
             state: State::default(),
+            unwinding: Unwinding::default(),
         };
         let end = match caught(attempt.go(&request)).await {
             Ok(end) => end,
@@ -281,6 +282,7 @@ pub(crate) struct Ran {
     pub(crate) boundary: Option<Boundary>,
     pub(crate) state: State,
     pub(crate) sends: u32,
+    pub(crate) unwinding: Unwinding,
 }
 
 /// An attempt while it runs.
@@ -301,6 +303,8 @@ pub(crate) struct Attempt<'e> {
     /// Opened by [`Attempt::go`].
     pub(crate) boundary: Option<Boundary>,
     pub(crate) state: State,
+    /// The clock of its end.
+    pub(crate) unwinding: Unwinding,
 }
 
 impl Attempt<'_> {
@@ -308,6 +312,7 @@ impl Attempt<'_> {
         self.start(request).await?;
         self.run_chain().await?;
         self.check_clocks("before acceptance")?;
+        self.ends();
         self.final_check().await
     }
 
@@ -338,6 +343,7 @@ impl Attempt<'_> {
         if self.state.open.is_none() {
             return ending;
         }
+        self.ends();
         self.wait_for_dropped().await;
         let close = crate::entry::Close::Ended {
             ending: ending.clone(),
@@ -400,6 +406,7 @@ impl Attempt<'_> {
 
     fn give_back(self, ran: &mut Ran) {
         ran.sends = self.sends.used();
+        ran.unwinding = self.unwinding;
         ran.boundary = self.boundary;
         ran.state = self.state;
     }

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use jig_process::{Deadline, StopReason};
 use jig_protocol::definition::Definition;
 use jig_protocol::event::{
     self, AttemptEnded, CeilingExceeded, EngineError, EventBody, SendBudgetExhausted,
@@ -157,8 +156,7 @@ async fn deliver(
     let Some(boundary) = ran.boundary.as_ref().filter(|_| accepted) else {
         return (verdict, Delivery::none());
     };
-    let unwinding = Deadline::new(Arc::clone(&config.host.clock))
-        .and_within(limits::UNWIND_TIMEOUT, StopReason::Unwinding);
+    let unwinding = ran.unwinding.deadline(&config.host.clock);
     let delivering = caught(async {
         config.faults.reach(Step::Deliver).map_err(Ending::from)?;
         let delivered = host::deliver(&config.host, prepared, boundary, trace.redactor(), title);

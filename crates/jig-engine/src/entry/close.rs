@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jig_process::{Deadline, StopReason};
+use jig_process::Deadline;
 use jig_protocol::definition::{Phase, PhaseKind};
 use jig_protocol::envelope::{Envelope, EnvelopeStatus};
 use jig_protocol::event::{self, AgentOutcome, EventBody, PhaseDeath, RollbackFailed};
 use jig_protocol::outcome::{
     AttemptEnd, Cause, FailureClass, GateReport, PhaseKindTag, PhaseStatus,
 };
+use jig_protocol::text;
 use jig_protocol::time::Timestamp;
-use jig_protocol::{limits, text};
 
 use super::verdict::rules_of;
 use crate::attempt::Attempt;
@@ -151,6 +151,9 @@ impl Attempt<'_> {
             self.state.meter.count(None);
         }
         let phase = self.phase_name(open.index);
+        if matches!(close, Close::Ended { .. }) {
+            self.ends();
+        }
         let close = match close {
             Close::Died { class, error } => {
                 return self.close_dead(open, &phase, class, error).await;
@@ -279,10 +282,18 @@ impl Attempt<'_> {
             })
     }
 
-    /// The clock of stopping and recording after an end.
-    pub(crate) fn unwinding(&self) -> Deadline {
-        Deadline::new(Arc::clone(&self.engine.host.clock))
-            .and_within(limits::UNWIND_TIMEOUT, StopReason::Unwinding)
+    /// The clock of judging, undoing and recording. What has reached the
+    /// attempt's own clocks has ended.
+    pub(crate) fn unwinding(&mut self) -> Deadline {
+        if self.deadline.reached().is_some() {
+            self.ends();
+        }
+        self.unwinding.deadline(&self.engine.host.clock)
+    }
+
+    /// The attempt ends: from now on all that is left has one clock.
+    pub(crate) fn ends(&mut self) {
+        self.unwinding.begin(&self.engine.host.clock);
     }
 }
 

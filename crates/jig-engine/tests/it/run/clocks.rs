@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use jig_engine::fault::{Fault, FaultPoint, Step};
 use jig_protocol::event::{Event, EventKind};
 use jig_protocol::lifecycle::attempt::AttemptState;
 use jig_protocol::outcome::{AttemptEnd, Cause};
@@ -246,4 +247,45 @@ async fn a_role_keeps_its_session_over_phases() {
     let calls = world.runtime.calls();
     assert_eq!(calls[0].session, calls[1].session);
     assert_eq!((calls[0].sends_before, calls[1].sends_before), (0, 1));
+}
+
+/// Steps that take their time.
+#[derive(Debug)]
+struct Slow {
+    clock: ManualClock,
+    steps: [(Step, Duration); 2],
+}
+
+impl FaultPoint for Slow {
+    fn reach(&self, reached: Step) -> Result<(), Fault> {
+        for (step, takes) in self.steps {
+            if step == reached {
+                self.clock.advance(takes);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_that_is_left_to_do_after_the_end_has_one_clock() {
+    let script = "roles: {dev: [{write: {src/a: \"2\\n\"}, emit: {status: success, summary: x}}]}";
+    for (takes, delivered) in [(20, true), (40, false)] {
+        let mut world = World::new(&[("src/a", "1\n")], &one_phase(""), script);
+        let clock = ManualClock::new();
+        world.clock = Arc::new(clock.clone());
+        world.faults = Some(Arc::new(Slow {
+            clock,
+            steps: [(Step::FinalCheck, 90), (Step::Deliver, takes)]
+                .map(|(step, seconds)| (step, Duration::from_secs(seconds))),
+        }));
+        let ran = world.run().await;
+        assert_eq!(ran.outcome.delivery.branch.is_some(), delivered);
+        let expected = if delivered {
+            AttemptEnd::Completed
+        } else {
+            AttemptEnd::Infrastructure
+        };
+        assert_eq!(ran.outcome.end, expected, "{}", ran.error());
+    }
 }
