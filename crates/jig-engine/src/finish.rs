@@ -64,6 +64,7 @@ pub(crate) async fn outcome(
         .hold
         .as_ref()
         .map(|hold| trace.redactor().text(hold).into_owned());
+    trace.check();
     trace.emit(
         None,
         &EventBody::AttemptEnd(AttemptEnded {

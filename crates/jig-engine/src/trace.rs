@@ -9,12 +9,12 @@
 use std::fs::{File, OpenOptions};
 use std::future::Future;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use jig_protocol::event::{Event, EventBody};
+use jig_protocol::event::{self, Event, EventBody};
 use jig_protocol::time::Clock;
 use jig_protocol::{limits, text};
 use serde_json::{Value, json};
@@ -60,11 +60,17 @@ pub(crate) struct Emitter {
     clock: Arc<dyn Clock>,
     redactor: Arc<Redactor>,
     sink: Arc<dyn EventSink>,
+    path: PathBuf,
     state: Mutex<State>,
 }
 
 struct State {
     file: Option<File>,
+    /// Of everything that was written; `None` when the file was not empty at
+    /// first, or a line was not written whole.
+    written: Option<blake3::Hasher>,
+    /// What somebody else did to the file, once that was looked at.
+    altered: Option<&'static str>,
     last_seq: u64,
     /// The last line was not written whole; the next one begins on a new line.
     torn: bool,
@@ -95,11 +101,16 @@ impl Emitter {
                 (None, Some(problem))
             }
         };
+        let is_empty = |file: &File| file.metadata().is_ok_and(|meta| meta.len() == 0);
+        let written = file.as_ref().filter(|file| is_empty(file));
         Self {
             clock,
             redactor,
             sink,
+            path: path.to_owned(),
             state: Mutex::new(State {
+                written: written.map(|_| blake3::Hasher::new()),
+                altered: None,
                 file,
                 last_seq: 0,
                 torn: false,
@@ -159,6 +170,22 @@ impl Emitter {
         }
     }
 
+    /// Looks whether the file holds what was written to it and nothing else, and
+    /// tells when it does not: without a sandbox an agent can write anywhere.
+    /// What the sink was given is not concerned.
+    pub(crate) fn check(&self) {
+        let altered = self.state().look(&self.path);
+        if let Some(how) = altered {
+            self.state().altered = altered;
+            let entry = event::RuntimeLog {
+                text: format!("the trace {} {how}", self.path.display()),
+                detail: None,
+            };
+            let log = "trace_altered".to_owned();
+            self.emit(None, &EventBody::RuntimeLog { log, entry });
+        }
+    }
+
     /// Makes the file and the sink durable, and says what was not recorded;
     /// `None` when everything was.
     pub(crate) async fn close(&self) -> Option<String> {
@@ -169,11 +196,20 @@ impl Emitter {
             state.lost_lines += 1;
             state.problem(error.to_string());
         }
-        let problem = state.first_problem.as_ref()?;
-        Some(format!(
-            "{} trace lines were not written and {} events were refused by the sink: {problem}",
-            state.lost_lines, state.refused
-        ))
+        let lost = state.first_problem.as_ref().map(|problem| {
+            format!(
+                "{} trace lines were not written and {} events were refused by the sink: {problem}",
+                state.lost_lines, state.refused
+            )
+        });
+        let altered = state.altered.map(|how| {
+            format!(
+                "the trace {} {how}; what jig recorded is in the store",
+                self.path.display()
+            )
+        });
+        let problems: Vec<String> = altered.into_iter().chain(lost).collect();
+        (!problems.is_empty()).then(|| problems.join("; "))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -200,8 +236,36 @@ impl State {
         bytes.push(b'\n');
         self.torn = true;
         match file.write_all(&bytes) {
-            Ok(()) => self.torn = false,
-            Err(error) => self.lost(&error.to_string()),
+            Ok(()) => {
+                self.torn = false;
+                if let Some(written) = &mut self.written {
+                    written.update(&bytes);
+                }
+            }
+            Err(error) => {
+                // How much of it arrived is not known.
+                self.written = None;
+                self.lost(&error.to_string());
+            }
+        }
+    }
+
+    /// What somebody else did to the file at `path`.
+    fn look(&self, path: &Path) -> Option<&'static str> {
+        let (file, written) = (self.file.as_ref()?, self.written.as_ref()?);
+        let same = |there: &std::fs::Metadata| {
+            let held = file.metadata();
+            held.is_ok_and(|held| (held.dev(), held.ino()) == (there.dev(), there.ino()))
+        };
+        if !path.symlink_metadata().is_ok_and(|there| same(&there)) {
+            return Some("was removed or replaced by something other than jig");
+        }
+        let mut found = blake3::Hasher::new();
+        let read = File::open(path).and_then(|file| found.update_reader(file).map(drop));
+        if read.is_ok() && found.finalize() == written.finalize() {
+            None
+        } else {
+            Some("holds what something other than jig wrote")
         }
     }
 

@@ -1,14 +1,14 @@
 //! What an entry did beside its permitted changes, and how it is told.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use jig_engine::fault::{Fault, FaultPoint, Step};
 use jig_process::StopReason;
-use jig_protocol::event::EventKind;
+use jig_protocol::event::{Event, EventKind};
 use jig_protocol::outcome::{AttemptEnd, Cause};
 use serde_json::{Value, json};
 
-use super::world::{Ran, World};
+use super::world::{Ran, Watch, World};
 
 const DONE: &str = "emit: {status: success, summary: x, artifacts: []}";
 
@@ -191,4 +191,48 @@ async fn a_death_gives_an_output_directory_back_as_it_was() {
     assert_eq!(ran.file("src/a").as_deref(), Some("1\n"));
     let deaths = ran.of(EventKind::PhaseDeath);
     assert_eq!(deaths[0].payload.as_ref().unwrap()["class"], "crashed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trace_that_somebody_else_wrote_to_is_told() {
+    let forge = r#"echo {\"seq\":99} >> ../trace.jsonl"#;
+    let in_place = "dd if=/dev/zero of=../trace.jsonl bs=1 count=1 conv=notrunc";
+    let replace = "cp ../trace.jsonl ../copy && mv ../copy ../trace.jsonl";
+    for (act, says) in [
+        ("true", None),
+        (forge, Some("what something other than jig wrote")),
+        (in_place, Some("what something other than jig wrote")),
+        (replace, Some("removed or replaced")),
+        ("rm ../trace.jsonl", Some("removed or replaced")),
+        (
+            "rm ../trace.jsonl; mkfifo ../trace.jsonl",
+            Some("removed or replaced"),
+        ),
+    ] {
+        let script = format!("roles:\n  builder:\n    - run: '{act}'\n      {DONE}\n");
+        let phases = "  - {name: build, kind: agent, owner: builder}\n";
+        let mut world = world(phases, &script);
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&seen);
+        world.sink = Arc::new(Watch(move |event: &Event| {
+            kept.lock().unwrap().push(event.clone())
+        }));
+        let input = world.input().await;
+        let outcome = world.engine().run(input).await;
+        assert_eq!(outcome.end, AttemptEnd::Completed);
+        let seen = seen.lock().unwrap();
+        let found = seen
+            .iter()
+            .find(|event| event.name.as_deref() == Some("trace_altered"));
+        let text = found.map(|event| event.payload.as_ref().unwrap()["text"].to_string());
+        let problem = outcome.trace_problem.clone().unwrap_or_default();
+        match says {
+            Some(says) => assert!(
+                text.unwrap().contains(says) && problem.contains(says),
+                "{act}: {problem}"
+            ),
+            None => assert_eq!((text, problem.as_str()), (None, "")),
+        }
+        assert_eq!(seen.last().unwrap().kind, EventKind::AttemptEnd);
+    }
 }
