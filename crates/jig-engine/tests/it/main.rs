@@ -6,6 +6,8 @@ mod boundary;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod fuzzed;
+#[cfg(test)]
 mod gates;
 #[cfg(test)]
 mod home;

@@ -6,73 +6,12 @@ use jig_engine::redact::{Redactor, TextJoiner};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use crate::fuzzed::redactor::{forms, hex, json_text, percent};
+
 const SECRET: &str = "s3cr\"t/pä ss\\w\n+?";
 
 fn redactor() -> Redactor {
     Redactor::new([("TOKEN", SECRET)])
-}
-
-fn percent(text: &str, upper: bool, everything: bool) -> String {
-    text.bytes()
-        .map(|byte| {
-            if !everything && byte.is_ascii_alphanumeric() {
-                char::from(byte).to_string()
-            } else if upper {
-                format!("%{byte:02X}")
-            } else {
-                format!("%{byte:02x}")
-            }
-        })
-        .collect()
-}
-
-fn hex(bytes: &[u8], between: &str) -> String {
-    let pairs: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    pairs.join(between)
-}
-
-fn json_text(text: &str) -> String {
-    let quoted = serde_json::to_string(text).unwrap();
-    quoted[1..quoted.len() - 1].to_owned()
-}
-
-fn ascii_json(text: &str) -> String {
-    text.encode_utf16()
-        .map(|unit| format!("\\u{unit:04x}"))
-        .collect()
-}
-
-/// Every form the redactor promises to find, by name.
-fn forms(secret: &str) -> Vec<(&'static str, String)> {
-    let once = json_text(secret);
-    let octal: String = secret.bytes().map(|byte| format!("\\{byte:03o}")).collect();
-    let hexed: String = secret
-        .bytes()
-        .map(|byte| format!("\\x{byte:02x}"))
-        .collect();
-    vec![
-        ("literal", secret.to_owned()),
-        ("json", once.clone()),
-        ("json in json", json_text(&once)),
-        ("json in json in json", json_text(&json_text(&once))),
-        ("ascii json", ascii_json(secret)),
-        ("ascii json in json", json_text(&ascii_json(secret))),
-        ("slash escaped", once.replace('/', "\\/")),
-        ("octal", octal),
-        ("hex escapes", hexed),
-        ("percent upper", percent(secret, true, false)),
-        ("percent lower", percent(secret, false, false)),
-        ("percent all", percent(secret, true, true)),
-        (
-            "percent twice",
-            percent(&percent(secret, true, false), true, false),
-        ),
-        ("form", percent(secret, true, false).replace("%20", "+")),
-        ("hex", hex(secret.as_bytes(), "")),
-        ("hex upper", hex(secret.as_bytes(), "").to_uppercase()),
-        ("hex dump", hex(secret.as_bytes(), " ")),
-        ("hex colons", hex(secret.as_bytes(), ":")),
-    ]
 }
 
 #[test]

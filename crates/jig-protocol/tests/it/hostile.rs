@@ -1,39 +1,12 @@
 //! Definitions written by an attacker: no panic, no endless work, no flood.
 
-use jig_protocol::definition::{Code, Parsed, parse};
+use jig_protocol::definition::Code;
 use jig_protocol::limits::DEFINITION_BYTES;
+
+use crate::fuzzed::definition::survive;
 
 const SAMPLE: &str = include_str!("definitions/ok-everything.yaml");
 const WRITERS: &str = include_str!("definitions/ok-writers.yaml");
-
-/// Parses, renders everything that was said, and checks what holds for any text.
-fn survive(text: &str) -> Parsed {
-    let parsed = parse(text);
-    assert!(
-        parsed.diagnostics.len() <= 100,
-        "{} problems",
-        parsed.diagnostics.len()
-    );
-    for problem in &parsed.diagnostics {
-        assert!(problem.message.len() < 2_000, "{}", problem.message.len());
-        assert!(problem.path.len() < 5_000);
-        let span = problem.span;
-        assert!(span.start <= span.end && span.end <= text.len(), "{span:?}");
-        assert!(text.is_char_boundary(span.start) && text.is_char_boundary(span.end));
-        assert!(span.line >= 1 && span.column >= 1);
-        let shown = problem.render("a\u{1b}[2J.yaml", text, false);
-        assert!(shown.contains(problem.code.as_str()));
-        assert!(!shown.contains('\u{1b}'), "an escape reached the terminal");
-        let json = serde_json::to_value(problem.to_json()).unwrap();
-        assert_eq!(json["code"], problem.code.as_str());
-    }
-    let refused = parsed
-        .diagnostics
-        .iter()
-        .any(|problem| problem.code.as_str().starts_with('E'));
-    assert_eq!(parsed.definition.is_none(), refused);
-    parsed
-}
 
 fn codes(text: &str) -> Vec<Code> {
     survive(text)

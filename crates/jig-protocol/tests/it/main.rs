@@ -9,6 +9,7 @@
 mod bounds;
 mod definition_files;
 mod envelopes;
+mod fuzzed;
 mod generated;
 mod hostile;
 mod predicates;

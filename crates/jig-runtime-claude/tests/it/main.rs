@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod fixtures;
 #[cfg(test)]
+mod fuzzed;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod stub;

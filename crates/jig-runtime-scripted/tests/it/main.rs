@@ -6,6 +6,8 @@ mod bench;
 #[cfg(test)]
 mod ends;
 #[cfg(test)]
+mod fuzzed;
+#[cfg(test)]
 mod meeting;
 #[cfg(test)]
 mod steps;

@@ -1,0 +1,6 @@
+#![no_main]
+
+#[path = "../../../jig-protocol/tests/it/fuzzed/repo_path.rs"]
+mod property;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| property::check(data));
