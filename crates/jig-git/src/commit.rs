@@ -297,7 +297,7 @@ impl AttemptRepo {
         Invocation::new(full).git_dir(self.git_dir())
     }
 
-    async fn blocking<T: Send + 'static>(
+    pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         guard: &TreeGuard,
         capture: &Capture,
@@ -315,7 +315,7 @@ const MOST_COMMITS: usize = 200_000;
 
 /// The tree of a capture: everything but ignored files and build outputs, for
 /// which `head` keeps what it has.
-fn write_tree(
+pub(crate) fn write_tree(
     guard: &TreeGuard,
     capture: &Capture,
     head: Option<ObjectId>,

@@ -37,6 +37,7 @@ mod removal;
 pub mod repository;
 pub mod run;
 mod skeleton;
+mod staged;
 mod tool;
 mod tree;
 
@@ -51,3 +52,4 @@ pub use pinned_tree::{PinnedEntry, PinnedKind, PinnedTree};
 pub use removal::{RemoveError, remove_tree};
 pub use repository::{Base, Head, Repository, RepositoryError};
 pub use run::{Git, GitConfig, GitError};
+pub use staged::IndexImage;

@@ -184,6 +184,24 @@ enum Listed {
     Leaf(Leaf),
 }
 
+/// The leaf's object that a tree has at `path`.
+pub(crate) fn blob_at(
+    objects: &Objects,
+    tree: ObjectId,
+    path: &RepoPath,
+) -> Result<Option<ObjectId>, ObjectError> {
+    let mut at = Some(tree);
+    let mut components = path.components().peekable();
+    while let Some(name) = components.next() {
+        at = match list(objects, at)?.remove(name) {
+            Some(Listed::Leaf((_, id))) if components.peek().is_none() => return Ok(Some(id)),
+            Some(Listed::Directory(id)) => Some(id),
+            _ => return Ok(None),
+        };
+    }
+    Ok(None)
+}
+
 fn list(objects: &Objects, id: Option<ObjectId>) -> Result<BTreeMap<Vec<u8>, Listed>, ObjectError> {
     let Some(id) = id else {
         return Ok(BTreeMap::new());

@@ -304,20 +304,30 @@ acceptance: [all_phases_passed]
 
 #[test]
 fn a_blob_planted_in_the_index_is_delivered_to_nobody() {
-    let shell = "id=$(echo evil | git hash-object -w --stdin)\n\
-                 git update-index --cacheinfo 100644,$id,keep.txt\n\
-                 git update-index --add --cacheinfo 100644,$id,planted.txt\necho two > src/a.txt";
-    let trial = trial(COMMITTED, shell);
-    let report = finish(trial.start()).expect(0).json();
+    let plant = |path: &str| {
+        format!(
+            "id=$(echo evil | git hash-object -w --stdin)\n\
+             git update-index --add --cacheinfo 100644,$id,{path}\necho two > src/a.txt"
+        )
+    };
+    // Where it may write, an earlier state of its own work looks the same.
+    let trial_of = trial(COMMITTED, &plant("src/planted.txt"));
+    let report = finish(trial_of.start()).expect(0).json();
     let branch = report["branch"].as_str().unwrap();
-    let changed = trial
-        .env
-        .git(&trial.repo, &["diff", "--name-only", "main", branch]);
+    let args = ["diff", "--name-only", "main", branch];
+    let changed = trial_of.env.git(&trial_of.repo, &args);
     assert_eq!(changed, "src/a.txt\n");
-    let content = trial
-        .env
-        .git(&trial.repo, &["show", &format!("{branch}:src/a.txt")]);
-    assert_eq!(content, "two\n");
+
+    for path in ["keep.txt", "planted.txt"] {
+        let trial = trial(COMMITTED, &plant(path));
+        let report = finish(trial.start()).expect(3).json();
+        assert_eq!(report["cause"], "breach", "{report}");
+        assert_eq!(report["publish"], "not_attempted");
+        let error = report["error"].as_str().unwrap();
+        assert!(error.contains(path) && error.contains("planted"), "{error}");
+        let refs = trial.env.git(&trial.repo, &["for-each-ref", "refs/heads"]);
+        assert_eq!(refs.lines().count(), 1, "nothing is delivered: {refs}");
+    }
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use jig_git::ObjectId;
 use jig_git::changes::{Changes, MetadataChange, MetadataKind, Owner, Selection};
+use jig_git::{IndexImage, ObjectId};
 use jig_protocol::event::Breach;
 use jig_protocol::repo_path::RepoPath;
 
@@ -146,6 +146,36 @@ impl Boundary {
                 outcome,
             });
         }
+        Ok(())
+    }
+
+    /// A blob in the index, at a path that may not be written, is meant for
+    /// somebody else's commit. No commit picks it up, since the index is written
+    /// anew before a command, but it is a breach like any other write. What is
+    /// staged where the role may write can be an earlier state of its own work.
+    pub(super) async fn judge_index(
+        &mut self,
+        before: &IndexImage,
+        rules: &Judge<'_>,
+        verdict: &mut Verdict,
+    ) -> Result<(), BoundaryError> {
+        let head = self.head().await?;
+        let planted = self
+            .repo
+            .planted(&self.guard, &self.latest, head, before)
+            .await?;
+        let staged: Vec<Difference> = planted
+            .into_iter()
+            .map(|path| self.committed(path))
+            .collect();
+        // Whoever wrote a file and added it has that breach already.
+        let known: BTreeSet<RepoPath> = verdict.breaches.iter().map(|b| b.path.clone()).collect();
+        let breached = judge(&staged, &[], rules).breached.into_iter();
+        let planted = breached.filter(|path| !known.contains(path));
+        verdict.breaches.extend(planted.map(|path| Breach {
+            path,
+            outcome: "planted in the index, which nothing is committed from".to_owned(),
+        }));
         Ok(())
     }
 

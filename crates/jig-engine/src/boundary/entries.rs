@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use jig_git::changes::{Capture, CaptureError, GuardOptions, Owner, Selection, TreeGuard};
-use jig_git::{AttemptRepo, ObjectId};
+use jig_git::{AttemptRepo, IndexImage, ObjectId};
 use jig_protocol::definition::{Definition, DirGrant};
 use jig_protocol::event::Breach;
 use jig_protocol::repo_path::RepoPath;
@@ -33,6 +33,8 @@ pub struct Before {
     pub(super) capture: Capture,
     pub(super) head: Option<ObjectId>,
     snapshot: Snapshot,
+    /// Of an agent's entry.
+    staged: Option<IndexImage>,
 }
 
 /// The commit of one capture, once somebody asked.
@@ -107,6 +109,10 @@ impl Boundary {
             capture: self.latest.clone(),
             head: self.head().await?,
             snapshot: Arc::clone(&self.snapshot),
+            staged: match kind {
+                EntryKind::Agent => Some(self.repo.index_image().await),
+                EntryKind::Code => None,
+            },
         };
         self.settled = false;
         Ok(before)
@@ -155,6 +161,9 @@ impl Boundary {
             &rules,
         );
         self.undo_breached(before, &judgement, &mut verdict).await?;
+        if let Some(staged) = before.staged.as_ref().filter(|_| !self.tampered) {
+            self.judge_index(staged, &rules, &mut verdict).await?;
+        }
         if verdict.head_moved && !self.tampered {
             self.judge_commits(before, &judgement, &rules, &mut verdict)
                 .await?;

@@ -1,6 +1,6 @@
 //! What is committed is what was judged.
 
-use crate::fixture::{Actor, Attempt, BUILDER, COMMAND, FREE, Fixture, breaches};
+use crate::fixture::{Actor, Attempt, BUILDER, COMMAND, FREE, Fixture, READER, breaches};
 
 const COMMITTER: Actor<'static> = Actor {
     commits: true,
@@ -92,20 +92,82 @@ async fn who_may_commit_commits_what_is_in_the_tree() {
     assert_eq!(attempt.boundary.final_check().await.unwrap(), []);
 }
 
+/// Writes a blob into the index at this path, and nothing into the tree.
+fn plant(path: &str) -> String {
+    format!(
+        "id=$(echo evil | git hash-object -w --stdin); \
+         git update-index --add --cacheinfo 100644,$id,{path}"
+    )
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_blob_planted_in_the_index_is_never_committed() {
+async fn a_blob_planted_in_the_index_is_a_breach() {
+    for (actor, path) in [
+        (BUILDER, "b.txt"),
+        (BUILDER, "new.txt"),
+        (READER, "src/a.rs"),
+    ] {
+        let (_fixture, mut attempt) = attempt().await;
+        let verdict = attempt.entry(actor, &plant(path)).await;
+        let outcome = "planted in the index, which nothing is committed from";
+        assert_eq!(breaches(&verdict), [(path.to_owned(), outcome.to_owned())]);
+        // Charged once, and to nobody else.
+        let verdict = attempt.entry(actor, "git update-index -q --refresh").await;
+        assert!(verdict.breaches.is_empty(), "{verdict:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_staged_is_no_breach_where_it_may_be_written_or_is_there() {
     let (_fixture, mut attempt) = attempt().await;
-    let plant = "echo evil > /tmp/jig-plant-$$; \
-        id=$(git hash-object -w /tmp/jig-plant-$$); rm /tmp/jig-plant-$$; \
-        git update-index --cacheinfo 100644,$id,b.txt; echo ok > src/a.rs";
-    let verdict = attempt.entry(BUILDER, plant).await;
+    for (actor, script) in [
+        // An earlier state of the own work, and the index that is left behind.
+        (BUILDER, "echo 1 > src/a.rs; git add -A; echo 2 > src/a.rs"),
+        (READER, "git update-index -q --refresh || true"),
+        (READER, "git add -A"),
+        (READER, "git stash -q && git stash pop -q"),
+        (READER, "git reset -q"),
+        (READER, "rm $GIT_DIR_OF_ATTEMPT/index"),
+        (READER, "git add -A; git rm -q --cached b.txt"),
+        (
+            READER,
+            "head -c 100 /dev/urandom > $GIT_DIR_OF_ATTEMPT/index",
+        ),
+        (
+            READER,
+            "rm $GIT_DIR_OF_ATTEMPT/index; mkfifo $GIT_DIR_OF_ATTEMPT/index",
+        ),
+    ] {
+        let verdict = attempt.entry(actor, script).await;
+        let planted = breaches(&verdict)
+            .into_iter()
+            .any(|(_, outcome)| outcome.contains("planted"));
+        assert!(!planted, "{script}: {verdict:?}");
+        if verdict.breaches.is_empty() {
+            continue;
+        }
+        assert!(
+            script.contains("stash") || script.contains("mkfifo"),
+            "{script}: {verdict:?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_of_a_foreign_index_is_ever_committed() {
+    let (_fixture, mut attempt) = attempt().await;
+    let script = format!("{}; echo ok > src/a.rs", plant("src/new.rs"));
+    let verdict = attempt.entry(BUILDER, &script).await;
     assert!(verdict.breaches.is_empty(), "{verdict:?}");
     let verdict = attempt
         .entry(COMMAND, "git add src; git commit -qm done")
         .await;
     assert!(verdict.breaches.is_empty(), "{verdict:?}");
-    assert_eq!(attempt.git(&["show", "HEAD:b.txt"]), "b");
     assert_eq!(attempt.git(&["show", "HEAD:src/a.rs"]), "ok");
+    assert_eq!(
+        attempt.git(&["ls-tree", "--name-only", "HEAD", "src/"]),
+        "src/a.rs"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
