@@ -60,6 +60,7 @@ impl Attempt<'_> {
             envelope: None,
             gates: Vec::new(),
             error: None,
+            class: None,
             started_at: None,
             ended_at: self.engine.host.clock.now(),
         });

@@ -184,6 +184,7 @@ mod tests {
             envelope,
             gates: vec![],
             error,
+            class: None,
             started_at: Some(Timestamp::EPOCH),
             ended_at: Timestamp::EPOCH,
         }

@@ -244,7 +244,13 @@ impl Attempt<'_> {
                 }),
             );
         }
-        self.record(&open, phase, PhaseStatus::Fail, Some(error.clone()));
+        self.record(
+            &open,
+            phase,
+            PhaseStatus::Fail,
+            Some(error.clone()),
+            Some(class),
+        );
         self.trace.flush().await;
         undone.map_err(|ending| ending.after(Some(&error)))?;
         Ok(Closed::Died { error })

@@ -54,7 +54,7 @@ impl Attempt<'_> {
             PhaseStatus::Fail
         };
         let error = failure.as_ref().map(|failure| failure.error.clone());
-        self.record(&open, phase, status, error.clone());
+        self.record(&open, phase, status, error.clone(), class);
         self.trace.emit(
             Some(phase),
             &EventBody::PhaseEnd(event::PhaseEnd { status, error }),
@@ -126,6 +126,7 @@ impl Attempt<'_> {
         phase: &str,
         status: PhaseStatus,
         error: Option<String>,
+        class: Option<FailureClass>,
     ) {
         self.state
             .gates
@@ -146,6 +147,7 @@ impl Attempt<'_> {
                 .map(|envelope| serde_json::Value::Object(envelope.fields.clone())),
             gates: open.gates.clone(),
             error,
+            class,
             started_at: Some(open.started_at),
             ended_at: self.engine.host.clock.now(),
         });

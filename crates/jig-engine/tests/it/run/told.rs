@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use jig_engine::fault::{Fault, FaultPoint, Step};
 use jig_process::StopReason;
 use jig_protocol::event::{Event, EventKind};
-use jig_protocol::outcome::{AttemptEnd, Cause};
+use jig_protocol::outcome::{AttemptEnd, Cause, FailureClass};
 use serde_json::{Value, json};
 
 use super::world::{Ran, Watch, World};
@@ -191,6 +191,9 @@ async fn a_death_gives_an_output_directory_back_as_it_was() {
     assert_eq!(ran.file("src/a").as_deref(), Some("1\n"));
     let deaths = ran.of(EventKind::PhaseDeath);
     assert_eq!(deaths[0].payload.as_ref().unwrap()["class"], "crashed");
+    let classes = ran.outcome.result.phases.iter().map(|phase| phase.class);
+    let expected = [None, Some(FailureClass::Crashed), None];
+    assert_eq!(classes.collect::<Vec<_>>(), expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]
