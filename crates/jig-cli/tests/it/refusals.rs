@@ -442,4 +442,14 @@ fn a_prompt_or_parameter_that_holds_a_secret_is_refused() {
         nothing_began(&env, &done, 2, &[names, "sensitive_env", "environment"]);
         assert!(!done.stderr.contains("s3cr3t"), "{}", done.stderr);
     }
+    let told = std::fs::read_to_string(&definition).unwrap();
+    let told = told.replace(
+        "system_prompt: s",
+        "system_prompt: \"it is s3cr3t-of-mine\"",
+    );
+    let telling = env.file("telling.yaml", &told);
+    let args = ["run", "--def", text(&telling), "--runtime", "scripted"];
+    let rest = ["--script", text(&script), text(&repo), "go on"];
+    let done = env.jig(&home, &[&args[..], &rest].concat());
+    nothing_began(&env, &done, 2, &["the definition", "sensitive_env"]);
 }

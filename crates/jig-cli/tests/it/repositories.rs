@@ -96,6 +96,29 @@ fn a_place_that_would_mix_jigs_files_with_the_operators() {
         );
         assert!(!place.exists());
     }
+    assert_eq!(Untouched::of(&repo), before);
+    // Neither in another checkout of it, nor by a way that is not there yet.
+    let linked = env.path("linked");
+    env.git(&repo, &["worktree", "add", "-q", "--detach", text(&linked)]);
+    let roundabout = env.path("none/../repo/x");
+    let others = [
+        (&repo, linked.join("x")),
+        (&linked, repo.join("x")),
+        (&repo, roundabout),
+    ];
+    for (of, place) in others {
+        let args = [text(of), "Do it", "--data", text(&place)];
+        let done = Small::new(&env).run(&env, &home, &args);
+        done.expect(2);
+        assert!(
+            done.stderr.contains("is inside the repository"),
+            "{}",
+            done.stderr
+        );
+    }
+    assert!(!repo.join("x").exists() && !linked.join("x").exists());
+    env.git(&repo, &["worktree", "remove", text(&linked)]);
+    let before = Untouched::of(&repo);
     // The tree of an attempt is not the operator's to lend.
     let kept = Small::new(&env).run(&env, &home, &[text(&repo), "Do it", "--keep"]);
     let tree = kept.expect(0).json()["tree"].as_str().unwrap().to_owned();

@@ -78,6 +78,11 @@ impl Boundary {
         };
         let guard = repo.guard(options)?;
         let start = guard.capture(None).await?;
+        if prepared.is_in_place() {
+            // Whatever becomes of the run, nobody else has these.
+            let copies = prepared.dirs.operator_files();
+            guard.copy_kept(&start, copies).await?;
+        }
         Ok(Self {
             repo: repo.clone(),
             guard,

@@ -80,6 +80,13 @@ pub async fn dispose(
     }
     if prepared.is_in_place() {
         disposed.problems.extend(restore_index(prepared).await);
+        let copies = prepared.dirs.operator_files();
+        if copies.exists() && policy.changed && !policy.accepted {
+            disposed.problems.push(format!(
+                "your uncommitted files as they were before the run are in {}",
+                copies.display()
+            ));
+        }
         return disposed;
     }
     dispose_tree(prepared, redactor, policy, &mut disposed).await;

@@ -99,6 +99,12 @@ impl AttemptDirs {
         self.root.join("content")
     }
 
+    /// In place: the operator's uncommitted files as they were before the run.
+    #[must_use]
+    pub fn operator_files(&self) -> PathBuf {
+        self.root.join("operator-files")
+    }
+
     /// Everything that is removed on every end.
     #[must_use]
     pub fn transient(&self) -> Vec<PathBuf> {

@@ -52,7 +52,9 @@ impl ReclaimPlan {
         let keep = match manifest {
             Some(manifest) if in_place => Some(KeptTree {
                 path: os_path(&manifest.work_tree).to_owned(),
-                reason: "the run died while it worked in this checkout; it was not touched".into(),
+                reason: "the run died while it worked in this checkout; what was changed is \
+                         still there"
+                    .into(),
                 in_place,
             }),
             _ => has_tree.then(|| KeptTree {
@@ -136,6 +138,12 @@ pub async fn reclaim(directory: &Path) -> Result<Reclaimed, ReclaimError> {
         if dropped > 0 {
             tree.reason.push_str(&format!(
                 "; {dropped} handoff notes were removed, since nobody knows the secrets to take out of them"
+            ));
+        }
+        if tree.in_place && dirs.operator_files().exists() {
+            tree.reason.push_str(&format!(
+                "; your uncommitted files as they were before the run are in {}",
+                dirs.operator_files().display()
             ));
         }
         if let Some(copy) = staged_before(&dirs, manifest.as_ref()) {

@@ -8,6 +8,7 @@
 
 mod capture;
 mod compare;
+mod copies;
 mod entry;
 mod fingerprint;
 mod guard;

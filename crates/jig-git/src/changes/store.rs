@@ -155,6 +155,11 @@ impl ContentStore {
         Ok(true)
     }
 
+    /// Gives kept content a second name, which stays when the store forgets it.
+    pub(crate) fn link_to(&self, hash: &[u8; 32], name: &Path) -> std::io::Result<()> {
+        std::fs::hard_link(self.path(hash), name)
+    }
+
     /// Opens kept content, after checking that it still is what it was.
     pub(crate) fn open_kept(&self, hash: &[u8; 32]) -> std::io::Result<Option<File>> {
         let mut file = match File::open(self.path(hash)) {

@@ -2,7 +2,9 @@
 //! Nothing is written.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use jig_engine::host::{HostConfig, Mode, check_clean, check_prompts};
@@ -108,11 +110,8 @@ fn check_place(repository: &Repository, data_dir: &Path) -> Result<(), CommandEr
     let data = resolved(data_dir);
     let inside = |outer: &Path| data.starts_with(resolved(outer));
     let work_tree = repository.work_tree.as_deref();
-    let holds_data = [&repository.git_dir, &repository.common_dir]
-        .into_iter()
-        .any(|dir| inside(dir))
-        || work_tree.is_some_and(inside);
-    if holds_data {
+    let holds_data = places_of(repository);
+    if holds_data.iter().any(|place| inside(place)) {
         return Err(CommandError::usage(anyhow!(
             "the data directory {} is inside the repository {}",
             data_dir.display(),
@@ -140,14 +139,43 @@ fn check_place(repository: &Repository, data_dir: &Path) -> Result<(), CommandEr
     }
 }
 
-/// A path without links, as far as there is anything at it.
+/// Where a repository has something: its own directories, its checkout, and the
+/// other checkouts of the same repository.
+fn places_of(repository: &Repository) -> Vec<PathBuf> {
+    let common = &repository.common_dir;
+    let mut places = vec![repository.git_dir.clone(), common.clone()];
+    places.extend(repository.work_tree.clone());
+    if common.file_name() == Some(".git".as_ref()) {
+        places.extend(common.parent().map(Path::to_owned));
+    }
+    let linked = std::fs::read_dir(common.join("worktrees"));
+    for entry in linked.into_iter().flatten().flatten() {
+        // The text is the path of the checkout's `.git`.
+        let Ok(text) = std::fs::read(entry.path().join("gitdir")) else {
+            continue;
+        };
+        let dot_git = Path::new(OsStr::from_bytes(text.trim_ascii()));
+        places.extend(dot_git.parent().map(Path::to_owned));
+    }
+    places
+}
+
+/// A path without links and dots, as far as there is anything at it and beyond.
 fn resolved(path: &Path) -> PathBuf {
-    path.ancestors()
-        .find_map(|there| {
-            let real = there.canonicalize().ok()?;
-            Some(real.join(path.strip_prefix(there).ok()?))
-        })
-        .unwrap_or_else(|| path.to_owned())
+    let mut real = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                real.pop();
+            }
+            other => real.push(other),
+        }
+        // What is not there yet is no link.
+        if let Ok(there) = real.canonicalize() {
+            real = there;
+        }
+    }
+    real
 }
 
 /// Refuses what cannot be worked on in place.

@@ -85,10 +85,15 @@ impl Request {
         env: &BTreeMap<OsString, OsString>,
     ) -> Result<(), CommandError> {
         let redactor = Redactor::of(&self.definition, env);
-        for (name, value) in &self.parameters {
+        let definition = ("definition", &self.source);
+        let parameters = self
+            .parameters
+            .iter()
+            .map(|(name, value)| (name.as_str(), value));
+        for (name, value) in parameters.chain([definition]) {
             if redactor.text(value) != value.as_str() {
-                let what = match name.as_str() {
-                    "prompt" => "the prompt".to_owned(),
+                let what = match name {
+                    "prompt" | "definition" => format!("the {name}"),
                     other => format!("the parameter {other:?}"),
                 };
                 return Err(CommandError::usage(anyhow!(

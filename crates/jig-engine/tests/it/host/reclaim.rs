@@ -81,16 +81,29 @@ async fn the_operators_checkout_is_named_and_not_touched() {
 
 /// What the operator staged since is theirs as well.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_operators_index_is_kept_beside_and_named() {
-    let fixture = Fixture::new(&[("a", "a\n")]);
+async fn the_operators_files_and_index_are_kept_beside_and_named() {
+    let fixture = Fixture::new(&[("a", "a\n"), ("clean", "c\n")]);
     fixture.repo.write("staged", "by the operator\n");
     fixture.repo.git(&["add", "staged"]);
+    fixture.repo.write("a", "half a thought\n");
+    fixture.repo.write("own/idea", "an idea\n");
+    std::os::unix::fs::symlink("nowhere", fixture.repo.path().join("link")).unwrap();
     let allow_dirty = Mode::InPlace { allow_dirty: true };
     let attempt = fixture.attempt_in(allow_dirty).await;
     let dirs = attempt.prepared.dirs.clone();
+    // An agent changed and removed what only the operator had.
+    attempt.act("echo theirs > a; rm staged own/idea link");
     drop(attempt);
     let reason = reclaim(&dirs.root).await.unwrap().tree.unwrap().reason;
     assert!(!reason.contains("index"), "it is what it was: {reason}");
+    let (_, copies) = reason.rsplit_once("before the run are in ").unwrap();
+    let copy = |name: &str| std::fs::read(std::path::Path::new(copies).join(name)).unwrap();
+    assert_eq!(copy("a"), b"half a thought\n");
+    assert_eq!(copy("staged"), b"by the operator\n");
+    assert_eq!(copy("own/idea"), b"an idea\n");
+    let link = std::fs::read_link(std::path::Path::new(copies).join("link")).unwrap();
+    assert_eq!(link, std::path::Path::new("nowhere"));
+    assert!(!std::path::Path::new(copies).join("clean").exists());
     fixture.repo.git(&["reset", "--quiet"]);
     let before = fixture.operator_state();
     let reason = reclaim(&dirs.root).await.unwrap().tree.unwrap().reason;
