@@ -30,8 +30,9 @@ pub(crate) const AGENT_MODE: &str = "scripted-agent";
 /// The hidden mode that leaves its session and becomes a shell command.
 const DETACHED_MODE: &str = "scripted-detached";
 
-/// How much of a command's output is reported.
-const REPORTED_OUTPUT: usize = 4 * 1024;
+/// How much of a command's output is reported: more than anybody keeps, since
+/// only whoever knows the secrets may cut.
+const REPORTED_OUTPUT: usize = 1024 * 1024;
 
 /// Plays the scripted agent and exits, when the arguments ask for it; else
 /// returns at once.

@@ -5,6 +5,7 @@ use std::future::Future;
 use jig_protocol::event::{self, EventBody};
 use jig_protocol::{limits, text};
 use jig_runtime::{RuntimeEvent, SendReport, line_stream};
+use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
 
 use crate::attempt::Attempt;
@@ -108,6 +109,7 @@ impl Relay<'_> {
             }
             RuntimeEvent::Log { log, text, detail } => {
                 let text = self.log_text(&log, text);
+                let detail = detail.map(|detail| self.log_detail(detail));
                 self.emit(&EventBody::RuntimeLog {
                     log,
                     entry: event::RuntimeLog { text, detail },
@@ -156,6 +158,20 @@ impl Relay<'_> {
         }
         let clean = self.trace.redactor().text(&said);
         text::head(&clean, limits::UNPARSED_LINE_BYTES).to_owned()
+    }
+
+    /// What a log adds. Of a long text its end is enough, once it is free of
+    /// secrets.
+    fn log_detail(&self, mut detail: Value) -> Value {
+        self.trace.redactor().value(&mut detail);
+        if let Some(fields) = detail.as_object_mut() {
+            for field in fields.values_mut() {
+                if let Value::String(said) = field {
+                    *said = text::tail(said, limits::OUTPUT_TAIL_BYTES).to_owned();
+                }
+            }
+        }
+        detail
     }
 
     /// Text that is free of secrets already, so that it may be cut.

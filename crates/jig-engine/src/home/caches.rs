@@ -106,6 +106,13 @@ mod tests {
         std::fs::write(homes[0].join(".cargo/config.toml"), "planted").unwrap();
         std::fs::write(homes[0].join(".cargo/.package-cache"), "").unwrap();
         assert!(homes[1].join(".cargo/registry/crate").exists());
+        std::fs::create_dir_all(homes[0].join(".npm/_npx/x")).unwrap();
+        std::fs::write(homes[0].join(".npm/_cacache/x"), "downloaded").unwrap();
+        assert!(homes[1].join(".npm/_cacache/x").exists());
+        assert!(
+            !homes[1].join(".npm/_npx").exists(),
+            "programs are not shared"
+        );
         assert!(!homes[1].join(".cargo/config.toml").exists());
         assert!(homes[1].join(".cargo/.package-cache").exists());
     }

@@ -258,7 +258,7 @@ mod tests {
         XDG_CONFIG_HOME=/att/home/.config
         XDG_DATA_HOME=/att/home/.local/share
         XDG_STATE_HOME=/att/home/.local/state
-        npm_config_cache=/cache/npm
+        npm_config_cache=/att/home/.npm
         ");
     }
 

@@ -83,7 +83,11 @@ pub const CACHES: &[ToolCache] = &[
     ToolCache {
         tool: "npm",
         variable: "npm_config_cache",
-        kind: CacheKind::Whole,
+        // `_npx` beside it holds programs, which `npx` runs.
+        kind: CacheKind::Parts {
+            below_home: ".npm",
+            parts: &["_cacache"],
+        },
     },
     ToolCache {
         tool: "pip",

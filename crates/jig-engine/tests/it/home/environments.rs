@@ -88,7 +88,7 @@ async fn an_agent_sees_its_own_home_and_no_variable_of_commands() {
         "ls -A $HOME; ls -A $TMPDIR",
     )
     .await;
-    assert_eq!(printed(&outcome), ".cargo\n");
+    assert_eq!(printed(&outcome), ".cargo\n.npm\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -160,3 +160,34 @@ phases:
         assert!(!text.contains("of-a-private-key"), "{text}");
     }
 }
+
+/// What a scripted command says is cut by whoever knows the secrets.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_encoded_secret_across_the_cut_of_a_commands_output_is_nowhere() {
+    let key = "k3y-".repeat(15);
+    let encoded = STANDARD.encode(&key);
+    let script = r#"
+roles:
+  dev:
+    - run: 'printf %s "$KEY" | base64 -w 0; head -c 4056 /dev/zero | tr "\\0" x'
+      emit: {status: success, summary: x}
+"#;
+    let mut world = World::new(
+        &[("src/a", "1\n")],
+        "
+name: leak
+roster:
+  dev: {model: m, system_prompt: s, user_prompt: u, writes: [], env: [PATH, KEY], sensitive_env: [KEY]}
+phases:
+  - {name: build, kind: agent, owner: dev}
+",
+        script,
+    );
+    world.operator_env.insert("KEY".into(), key.into());
+    let ran = world.run().await;
+    let said = ran.named("run")[0].payload.as_ref().unwrap()["detail"]["stdout"].clone();
+    assert!(said.as_str().unwrap().ends_with("xxx"), "{said}");
+    assert!(said.as_str().unwrap().len() <= 4096, "{said}");
+    let needle = encoded[encoded.len() - 30..encoded.len() - 2].to_owned();
+    assert_nowhere(&world.data.path().join("attempts"), &[needle]);
+}
