@@ -16,6 +16,6 @@ mod probe;
 mod runtime;
 mod translate;
 
-pub use probe::{MINIMUM_VERSION, Version};
+pub use probe::MINIMUM_VERSION;
 pub use runtime::{ClaudeConfig, ClaudeRuntime};
 pub use translate::ClaudeDialect;

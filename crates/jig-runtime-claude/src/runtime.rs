@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jig_protocol::definition::RuntimeName;
 use jig_protocol::outcome::FailureClass;
-use jig_runtime::probe::Asker;
+use jig_runtime::probe::{Asker, demand_flags};
 use jig_runtime::{
     AgentRuntime, BoxFuture, Capabilities, OperatorHome, ProbeError, Seed, SeedError, SendControl,
     SendReport, SendRequest, Session, supervise,
@@ -53,39 +53,16 @@ impl ClaudeRuntime {
 
     async fn ask_who_it_is(&self) -> Result<Capabilities, ProbeError> {
         let ClaudeConfig { program, asker, .. } = &self.config;
-        let name = || program.display().to_string();
-        let answer = asker.ask(program, ["--version"]).await?;
-        let version = probe::version_word(&answer.stdout).filter(|_| answer.code == 0);
-        let Some(version) = version.map(str::to_owned) else {
-            return Err(ProbeError::Unusable {
-                program: name(),
-                detail: jig_runtime::failure::with_stderr(
-                    &format!("`--version` ended with exit code {}", answer.code),
-                    &answer.stderr,
-                ),
-            });
-        };
-        if probe::too_old(&version) {
-            return Err(ProbeError::Unsupported {
-                program: name(),
-                version,
-                detail: format!("at least {} is needed; update it", probe::MINIMUM_VERSION),
-            });
-        }
+        let found = asker
+            .version(program, probe::MINIMUM_VERSION, probe::version_word)
+            .await?;
         let help = asker.ask(program, ["--help"]).await?;
-        let missing = probe::missing_flags(&help.stdout);
-        if !missing.is_empty() {
-            let detail = format!(
-                "it has no {}; install a version that has",
-                missing.join(", ")
-            );
-            return Err(ProbeError::Unsupported {
-                program: name(),
-                version,
-                detail,
-            });
-        }
-        let unreadable = probe::Version::parse(&version).is_none();
+        demand_flags(
+            program,
+            &found.word,
+            &help.stdout,
+            &command_line::NEEDED_FLAGS,
+        )?;
         Ok(Capabilities {
             name: self.name(),
             can_resume: true,
@@ -94,16 +71,8 @@ impl ClaudeRuntime {
             supports_budget: true,
             supports_effort: help.stdout.contains("--effort"),
             supports_structured: help.stdout.contains("--json-schema"),
-            warnings: unreadable
-                .then(|| {
-                    format!(
-                        "{version:?} is no version jig can compare; {} or later is expected",
-                        probe::MINIMUM_VERSION
-                    )
-                })
-                .into_iter()
-                .collect(),
-            version,
+            warnings: found.warning.into_iter().collect(),
+            version: found.word,
         })
     }
 

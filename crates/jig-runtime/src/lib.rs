@@ -18,6 +18,7 @@ pub mod runtime;
 pub mod session;
 pub mod supervise;
 pub mod usage;
+pub mod version;
 
 /// The words of processes that an adapter and its caller speak in.
 pub use jig_process::{
@@ -30,3 +31,4 @@ pub use runtime::*;
 pub use session::Session;
 pub use supervise::supervise;
 pub use usage::{Ledger, Usage};
+pub use version::Version;

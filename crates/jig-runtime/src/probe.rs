@@ -1,5 +1,6 @@
 //! Asking an agent CLI about itself: bounded, and nothing is left of it.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +12,9 @@ use jig_process::{
 };
 use jig_protocol::time::Clock;
 
+use crate::failure;
 use crate::runtime::ProbeError;
+use crate::version::Version;
 
 /// The most that is read of an answer; a help page is a few ten thousand bytes.
 const ANSWER_BYTES: usize = 256 * 1024;
@@ -94,5 +97,112 @@ impl Asker {
             ))),
             CommandEnd::SupervisorDied => Err(unusable("its supervisor was ended".to_owned())),
         }
+    }
+
+    /// Asks `program` for its version with `--version`; `pick` finds the word in
+    /// its answer.
+    ///
+    /// # Errors
+    ///
+    /// As [`Asker::ask`]; [`ProbeError::Unusable`] when there is no such word,
+    /// [`ProbeError::Unsupported`] when it is older than `minimum`.
+    pub async fn version(
+        &self,
+        program: &Path,
+        minimum: Version,
+        pick: fn(&str) -> Option<&str>,
+    ) -> Result<FoundVersion, ProbeError> {
+        let answer = self.ask(program, ["--version"]).await?;
+        let word = pick(&answer.stdout).filter(|_| answer.code == 0);
+        let Some(word) = word.map(str::to_owned) else {
+            return Err(ProbeError::Unusable {
+                program: program.display().to_string(),
+                detail: failure::with_stderr(
+                    &format!("`--version` ended with exit code {}", answer.code),
+                    &answer.stderr,
+                ),
+            });
+        };
+        if minimum.is_newer_than(&word) {
+            return Err(ProbeError::Unsupported {
+                program: program.display().to_string(),
+                version: word,
+                detail: format!("at least {minimum} is needed; update it"),
+            });
+        }
+        let warning = Version::parse(&word).is_none().then(|| {
+            format!("{word:?} is no version jig can compare; {minimum} or later is expected")
+        });
+        Ok(FoundVersion { word, warning })
+    }
+}
+
+/// A version that is not too old.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundVersion {
+    /// The version, as the CLI says it.
+    pub word: String,
+    /// What a person should know about it.
+    pub warning: Option<String>,
+}
+
+/// Those of the `needed` long options (`--like-this`) that a help page does not
+/// name.
+#[must_use]
+pub fn missing_flags(help: &str, needed: &[&'static str]) -> Vec<&'static str> {
+    let known: BTreeSet<&str> = help
+        .split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
+        .filter(|word| word.starts_with("--"))
+        .collect();
+    needed
+        .iter()
+        .copied()
+        .filter(|flag| !known.contains(flag))
+        .collect()
+}
+
+/// A [`ProbeError`] for a CLI that lacks options, if it does.
+///
+/// # Errors
+///
+/// [`ProbeError::Unsupported`], which names the options.
+pub fn demand_flags(
+    program: &Path,
+    version: &str,
+    help: &str,
+    needed: &[&'static str],
+) -> Result<(), ProbeError> {
+    let missing = missing_flags(help, needed);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(ProbeError::Unsupported {
+        program: program.display().to_string(),
+        version: version.to_owned(),
+        detail: format!(
+            "it has no {}; install a version that has",
+            missing.join(", ")
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_whole_words() {
+        let needed = ["--resume", "--system-prompt"];
+        let help = "  -r, --resume <value>  text\n  --system-prompt <text>\n";
+        assert!(missing_flags(help, &needed).is_empty());
+        let without = help.replace("--resume ", "--resume-session-at ");
+        assert_eq!(missing_flags(&without, &needed), ["--resume"]);
+        let only_append = help.replace(" --system-prompt ", " --append-system-prompt ");
+        assert_eq!(missing_flags(&only_append, &needed), ["--system-prompt"]);
+        let error = demand_flags(Path::new("x"), "1.2.3", "", &needed).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "x 1.2.3 cannot be used: it has no --resume, --system-prompt; install a version that has"
+        );
     }
 }
