@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::commands::{self, Outcome};
 use crate::finding::Finding;
 use crate::workspace::Workspace;
-use crate::{boundary, documents, generated, picture, size, source, tidy, words, workflows};
+use crate::{boundary, documents, generated, npm, picture, size, source, tidy, words, workflows};
 
 /// One part of the check.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +22,7 @@ pub struct Part {
 }
 
 /// Every part, in the order of the check: what is quick and needs no build first.
-pub const PARTS: [Part; 16] = [
+pub const PARTS: [Part; 17] = [
     Part {
         name: "fetch",
         about: "every locked package is on this machine",
@@ -106,6 +106,12 @@ pub const PARTS: [Part; 16] = [
         about: "licences, sources, bans (needs cargo-deny)",
         in_check: false,
         run: commands::deny,
+    },
+    Part {
+        name: "real-clis",
+        about: "installs the agent programs that tests drive (needs npm)",
+        in_check: false,
+        run: npm::real_clis,
     },
     Part {
         name: "bless",

@@ -20,6 +20,7 @@ pub mod commands;
 pub mod documents;
 pub mod finding;
 pub mod generated;
+pub mod npm;
 pub mod picture;
 pub mod run;
 pub mod size;

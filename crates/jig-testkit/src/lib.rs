@@ -1,8 +1,9 @@
 //! What the tests of every crate share: fixtures, a clock that is moved by
-//! hand, the host program of the hidden modes, looks at the table of processes.
+//! hand, the host program of the hidden modes, looks at the table of processes,
+//! the genuine agent programs.
 //!
 //! Only ever a development dependency. It must not know the engine, the
-//! control plane or a vendor's agent.
+//! control plane or an agent adapter.
 //!
 //! Everything here panics with a readable message where a product would
 //! return an error: a fixture that fails is a test that fails.
@@ -13,6 +14,7 @@ pub mod clock;
 mod effort;
 mod host;
 pub mod processes;
+pub mod real;
 pub mod repo;
 mod wait;
 
