@@ -208,6 +208,7 @@ fn the_layers_of_the_house_name_arrows_that_break_them() {
         ("jig-protocol", "jig-process"),
         ("jig-controlplane", "jig-engine"),
         ("jig-runtime-claude", "jig-runtime-scripted"),
+        ("jig-runtime-codex", "jig-runtime-claude"),
         ("jig-engine", "jig-runtime-claude"),
     ];
     for (from, to) in planted {
