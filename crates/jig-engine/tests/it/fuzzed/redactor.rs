@@ -34,7 +34,8 @@ pub(crate) fn check(data: &[u8]) {
     let step = usize::from(*cut) % 23 + 1;
     let mut all = forms(&secret);
     all.extend(base64_forms(&secret, usize::from(*lead) % 3));
-    for (name, form) in all {
+    let chosen = usize::from(*lead) / 3 % all.len();
+    for (at, (name, form)) in all.into_iter().enumerate() {
         let text = format!("{before}{form}{after}");
         let gone = |out: &str, how: &str| {
             assert!(!out.contains(&form), "{name}, {how}: {text:?} -> {out:?}");
@@ -46,10 +47,11 @@ pub(crate) fn check(data: &[u8]) {
         );
         gone(&joined(&redactor, &text, step), "in deltas");
         gone(&filtered(&redactor, &text, step), "as a stream");
-        gone(
-            &filtered(&redactor, &far(&redactor, &text, *cut), 4096),
-            "far down a stream",
-        );
+        // A long text takes long to judge: one form of all, which the data choose.
+        if at == chosen {
+            let text = far(&redactor, &text, *cut);
+            gone(&filtered(&redactor, &text, 4096), "far down a stream");
+        }
     }
 }
 
