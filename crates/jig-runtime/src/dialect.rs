@@ -5,6 +5,7 @@
 //! waits, reads, writes or stops is in [`mod@crate::supervise`].
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use jig_process::Program;
 
@@ -25,7 +26,8 @@ pub struct Invocation {
     pub env: Vec<(OsString, OsString)>,
     /// What is written to its stdin.
     pub stdin: Vec<u8>,
-    /// Whether stdin stays open after that, for [`Heard::Reply`].
+    /// Whether stdin stays open after that, for [`Heard::Write`] and
+    /// [`Heard::Reply`].
     pub keep_stdin: bool,
     /// Files to make in HOME before the start and to remove at the end: name
     /// (no directories) and content.
@@ -47,6 +49,16 @@ pub enum Heard {
     /// Bytes to write to stdin once they are known. Needs
     /// [`Invocation::keep_stdin`].
     Reply(BoxFuture<'static, Vec<u8>>),
+    /// Bytes to write to stdin now, after those before them. Needs
+    /// [`Invocation::keep_stdin`].
+    Write(Vec<u8>),
+    /// Nothing more will be written: stdin closes after what still waits.
+    CloseInput,
+    /// What the dialect waits for has to come within this time from now, also
+    /// when the agent is anything but silent; `None` takes that back. When the
+    /// time is up, the send ends: with the final result if it is there, else
+    /// with [`Exit::GivenUp`].
+    Within(Option<Duration>),
 }
 
 impl std::fmt::Debug for Heard {
@@ -58,6 +70,12 @@ impl std::fmt::Debug for Heard {
             Self::Terminal => f.write_str("Terminal"),
             Self::Reopened => f.write_str("Reopened"),
             Self::Reply(_) => f.write_str("Reply"),
+            Self::Write(bytes) => f
+                .debug_tuple("Write")
+                .field(&String::from_utf8_lossy(bytes))
+                .finish(),
+            Self::CloseInput => f.write_str("CloseInput"),
+            Self::Within(time) => f.debug_tuple("Within").field(time).finish(),
         }
     }
 }
@@ -71,6 +89,8 @@ pub enum Exit {
     Signal(i32),
     /// It had answered but did not exit, so jig ended it.
     EndedAfterResult,
+    /// What the dialect waited for did not come in time, so jig ended it.
+    GivenUp,
     /// Its supervisor vanished; nobody saw its end.
     Unknown,
 }
@@ -81,6 +101,7 @@ impl std::fmt::Display for Exit {
             Self::Code(code) => write!(f, "exit code {code}"),
             Self::Signal(signal) => write!(f, "signal {signal}"),
             Self::EndedAfterResult => f.write_str("ended by jig after its result"),
+            Self::GivenUp => f.write_str("ended by jig for want of an answer"),
             Self::Unknown => f.write_str("an unseen end"),
         }
     }
@@ -108,6 +129,12 @@ pub struct Verdict {
 
 /// One send's translator.
 pub trait Dialect: Send {
+    /// What there is to do before the first line, such as a first
+    /// [`Heard::Within`].
+    fn begin(&mut self) -> Vec<Heard> {
+        Vec::new()
+    }
+
     /// What a line of stdout says, without its line feed. Lines that mean
     /// nothing give nothing, except that a line which is no JSON is worth a log
     /// entry: see [`crate::line_stream::unparsed`].

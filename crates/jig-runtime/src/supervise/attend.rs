@@ -97,6 +97,8 @@ enum Ended {
     Exited,
     /// The final result was there, the process stayed.
     Lingered,
+    /// What the dialect waited for did not come in time.
+    GivenUp,
     /// A clock or a signal.
     Stopped(Stopped),
 }
@@ -121,6 +123,8 @@ struct Attend<D> {
     replies: JoinSet<Vec<u8>>,
     /// When the last byte came, or the consumer caught up.
     last_sign: Monotonic,
+    /// Until when the dialect waits for something.
+    within: Option<Monotonic>,
 }
 
 impl<D: Dialect> Attend<D> {
@@ -131,16 +135,20 @@ impl<D: Dialect> Attend<D> {
             process: child.identity().clone(),
         });
         input.pipe = child.take_stdin();
-        Self {
+        hearing.begin();
+        let mut attend = Self {
             stdout: Source::new(child.take_stdout()),
             stderr: Source::new(child.take_stderr()),
             last_sign: control.deadline.clock().monotonic(),
+            within: None,
             child,
             hearing,
             control,
             input,
             replies: JoinSet::new(),
-        }
+        };
+        attend.follow();
+        attend
     }
 
     fn clock(&self) -> Arc<dyn Clock> {
@@ -168,6 +176,10 @@ impl<D: Dialect> Attend<D> {
             _ = self.child.wait_exit() => Turn::Ended(Ended::Exited),
             reason = self.control.deadline.wait() => Turn::Ended(Ended::Stopped(reason.into())),
             () = deliver_one(&self.control, &mut self.hearing), if behind => Turn::Went,
+            () = at(&clock, self.within) => Turn::Ended(match self.hearing.is_terminal() {
+                true => Ended::Lingered,
+                false => Ended::GivenUp,
+            }),
             read = self.stdout.read(), if !behind && self.stdout.is_open() => Turn::Stdout(read),
             read = self.stderr.read(), if self.stderr.is_open() => Turn::Stderr(read),
             wrote = self.input.write(), if self.input.is_waiting() => Turn::Written(wrote),
@@ -199,8 +211,21 @@ impl<D: Dialect> Attend<D> {
             Turn::Replied(reply) => self.input.push(reply),
             Turn::Went | Turn::Ended(_) => {}
         }
+        self.follow();
+    }
+
+    /// Does what the dialect asked for.
+    fn follow(&mut self) {
         for reply in self.hearing.replies.drain(..) {
             self.replies.spawn(reply);
+        }
+        self.input.push(std::mem::take(&mut self.hearing.writes));
+        if self.hearing.close_input {
+            self.input.finish();
+        }
+        if let Some(time) = self.hearing.within.take() {
+            let now = self.control.deadline.clock().monotonic();
+            self.within = time.map(|time| now.saturating_add(time));
         }
     }
 
@@ -215,9 +240,9 @@ impl<D: Dialect> Attend<D> {
     /// A stop gives way to a final result that is there already, heard or
     /// still in the pipe.
     async fn settle(&mut self, ended: Ended) -> Ended {
-        let Ended::Stopped(reason) = ended else {
+        if !matches!(ended, Ended::Stopped(_) | Ended::GivenUp) {
             return ended;
-        };
+        }
         let mut left = DRAIN_BYTES;
         while !self.hearing.is_terminal() && self.stdout.is_open() && left > 0 {
             let read = tokio::select! {
@@ -231,7 +256,7 @@ impl<D: Dialect> Attend<D> {
         if self.hearing.is_terminal() {
             Ended::Lingered
         } else {
-            Ended::Stopped(reason)
+            ended
         }
     }
 
@@ -329,6 +354,7 @@ impl<D: Dialect> Attend<D> {
     ) -> SendReport {
         let exit = match (&ended, exit) {
             (Ended::Lingered, _) => Exit::EndedAfterResult,
+            (Ended::GivenUp, _) => Exit::GivenUp,
             (_, jig_process::Exit::Code(code)) => Exit::Code(code),
             (_, jig_process::Exit::Signal(signal)) => Exit::Signal(signal),
             (_, jig_process::Exit::NotStarted(_) | jig_process::Exit::SupervisorDied) => {
@@ -374,6 +400,14 @@ async fn deliver_one<D>(control: &SendControl, hearing: &mut Hearing<D>) {
 async fn sleep(clock: &Arc<dyn Clock>, since: Monotonic, after: Option<Duration>) {
     match after {
         Some(after) => clock.sleep_until(since.saturating_add(after)).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Ready at that moment; never when there is none.
+async fn at(clock: &Arc<dyn Clock>, moment: Option<Monotonic>) {
+    match moment {
+        Some(moment) => clock.sleep_until(moment).await,
         None => std::future::pending().await,
     }
 }

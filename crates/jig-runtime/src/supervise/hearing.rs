@@ -1,6 +1,7 @@
 //! What was heard of a send so far.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
 
 use jig_process::capture::{StreamFilter, Tail};
 use jig_protocol::limits;
@@ -21,6 +22,12 @@ pub(super) struct Hearing<D> {
     pub(super) pending: VecDeque<RuntimeEvent>,
     /// Bytes for stdin that are not known yet.
     pub(super) replies: Vec<BoxFuture<'static, Vec<u8>>>,
+    /// Bytes for stdin, in order.
+    pub(super) writes: Vec<u8>,
+    /// Stdin is to be closed once those are written.
+    pub(super) close_input: bool,
+    /// A time that was set, or taken back, and has not been looked at yet.
+    pub(super) within: Option<Option<Duration>>,
     open_tools: BTreeSet<String>,
     terminal: bool,
 }
@@ -34,6 +41,9 @@ impl<D: Dialect> Hearing<D> {
             filter,
             pending: VecDeque::new(),
             replies: Vec::new(),
+            writes: Vec::new(),
+            close_input: false,
+            within: None,
             open_tools: BTreeSet::new(),
             terminal: false,
         }
@@ -69,11 +79,21 @@ impl<D: Dialect> Hearing<D> {
         }
     }
 
+    /// Before the first byte.
+    pub(super) fn begin(&mut self) {
+        let heard = self.dialect.begin();
+        self.take(heard);
+    }
+
     fn line(&mut self, line: Line) {
         let heard = match line {
             Line::Whole(line) => self.dialect.line(&line),
             Line::Dropped { bytes } => vec![Heard::Event(line_stream::truncated(bytes))],
         };
+        self.take(heard);
+    }
+
+    fn take(&mut self, heard: Vec<Heard>) {
         for heard in heard {
             match heard {
                 Heard::Event(event) => self.pending.push_back(event),
@@ -89,6 +109,9 @@ impl<D: Dialect> Hearing<D> {
                 }
                 Heard::Reopened => self.terminal = false,
                 Heard::Reply(reply) => self.replies.push(reply),
+                Heard::Write(bytes) => self.writes.extend(bytes),
+                Heard::CloseInput => self.close_input = true,
+                Heard::Within(time) => self.within = Some(time),
             }
         }
     }

@@ -8,6 +8,8 @@
 //!   the dialect judges;
 //! - a final result comes but the process stays → it has a grace, then it is
 //!   stopped, and the result counts;
+//! - what the dialect waits for does not come in time → everything is stopped,
+//!   and the dialect, which knows what it waited for, judges;
 //! - a clock or a signal fires → if the final result is there already, it
 //!   counts; else everything is stopped, and what the streams still held is
 //!   delivered. An answer that the agent completed while it was being stopped

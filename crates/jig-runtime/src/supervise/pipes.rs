@@ -68,6 +68,11 @@ impl Input {
         self.waiting.extend(bytes);
     }
 
+    /// Nothing comes any more: the pipe closes after what waits.
+    pub(super) fn finish(&mut self) {
+        self.keep = false;
+    }
+
     /// Writes some bytes. 0 means that nothing more can or need be written; an
     /// agent that does not read its prompt to the end has its reasons.
     pub(super) async fn write(&mut self) -> usize {

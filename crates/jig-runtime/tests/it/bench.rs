@@ -16,25 +16,41 @@ use jig_runtime::{
 };
 use tokio::sync::mpsc;
 
-/// `text X`, `open X`, `close X`, `ask`, `result X`, `error X`; all else is no
-/// line of this dialect.
+/// `text X`, `open X`, `close X`, `ask`, `write X`, `shut`, `within SECONDS`,
+/// `result X`, `error X`; all else is no line of this dialect.
 #[derive(Default)]
 pub(crate) struct Words {
     last: Option<Result<String, Failure>>,
     /// What `ask` is answered with.
     reply: Option<String>,
+    /// Within what the first `within` has to come.
+    first: Option<Duration>,
 }
 
 impl Words {
+    pub(crate) fn waiting(first: Duration) -> Self {
+        Self {
+            first: Some(first),
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn replying(reply: &str) -> Self {
         Self {
-            last: None,
             reply: Some(reply.to_owned()),
+            ..Self::default()
         }
     }
 }
 
 impl Dialect for Words {
+    fn begin(&mut self) -> Vec<Heard> {
+        self.first
+            .map(|time| Heard::Within(Some(time)))
+            .into_iter()
+            .collect()
+    }
+
     fn line(&mut self, line: &[u8]) -> Vec<Heard> {
         let text = String::from_utf8_lossy(line).into_owned();
         let (word, rest) = text.split_once(' ').unwrap_or((&text, ""));
@@ -50,6 +66,9 @@ impl Dialect for Words {
                     format!("{reply}\n").into_bytes()
                 }))
             }
+            "write" => Heard::Write(format!("{rest}\n").into_bytes()),
+            "shut" => Heard::CloseInput,
+            "within" => Heard::Within(rest.parse().ok().map(Duration::from_secs)),
             "result" => {
                 self.last = Some(Ok(rest));
                 Heard::Terminal

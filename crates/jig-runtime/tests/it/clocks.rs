@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jig_process::StopReason;
+use jig_process::{Program, StopReason};
 use jig_protocol::limits;
+use jig_protocol::outcome::FailureClass;
 use jig_runtime::{SendEnd, Stopped};
 use jig_testkit::ManualClock;
 
-use crate::bench::{Bench, is_alive};
+use crate::bench::{Bench, Words, is_alive};
 
 const SILENCE: Duration = Duration::from_secs(300);
 const SECOND: Duration = Duration::from_secs(1);
@@ -164,4 +165,69 @@ async fn a_consumer_that_never_comes_is_not_waited_for_beyond_the_deadline() {
         .unwrap()
         .unwrap();
     assert_eq!(report.end, answered());
+}
+
+#[tokio::test]
+async fn what_a_dialect_waits_for_has_its_own_time_also_under_a_flood() {
+    for act in ["sleep 600", "while :; do echo text more; done"] {
+        let (bench, clock) = bench();
+        let script = format!("echo $$ > pid; echo text ready; {act}");
+        let words = Words::waiting(SECOND * 10);
+        let mut running = bench.start_program(Program::Shell(script.into()), words);
+        running.until_text("ready").await;
+        clock.wait_for_sleeper_within(SECOND * 10).await;
+        clock.advance(SECOND * 10);
+        let done = running.done().await;
+        // Not stopped from outside: the dialect says what was missing.
+        assert!(
+            matches!(
+                &done.report.end,
+                SendEnd::Failed {
+                    class: FailureClass::Crashed,
+                    exit_code: None,
+                    ..
+                }
+            ),
+            "{:?}",
+            done.report.end
+        );
+        assert_eq!(
+            done.session.native_id.as_deref(),
+            Some("ended by jig for want of an answer")
+        );
+        assert!(!is_alive(&bench.tree().join("pid")));
+    }
+}
+
+#[tokio::test]
+async fn a_time_to_wait_is_moved_and_taken_back() {
+    let (bench, clock) = bench();
+    let script = format!(
+        "echo within 100; echo text moved; {}; echo within never; echo text free; {}; echo result yes",
+        until("go"),
+        until("end")
+    );
+    let words = Words::waiting(SECOND * 10);
+    let mut running = bench.start_program(Program::Shell(script.into()), words);
+    running.until_text("moved").await;
+    clock.wait_for_no_sleeper_within(SECOND * 99).await;
+    clock.advance(SECOND * 99);
+    bench.touch("go");
+    running.until_text("free").await;
+    clock.wait_for_no_sleeper_within(SECOND * 2).await;
+    clock.advance(SECOND * 2);
+    bench.touch("end");
+    assert_eq!(running.done().await.report.end, answered());
+}
+
+#[tokio::test]
+async fn a_chatty_agent_that_answered_ends_when_its_time_is_up() {
+    let (bench, clock) = bench();
+    let script =
+        "echo result yes; echo within 10; echo text ready; while :; do echo text more; done";
+    let mut running = bench.start(script);
+    running.until_text("ready").await;
+    clock.wait_for_sleeper_within(SECOND * 10).await;
+    clock.advance(SECOND * 10);
+    assert_eq!(running.done().await.report.end, answered());
 }

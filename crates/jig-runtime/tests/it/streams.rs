@@ -111,3 +111,20 @@ async fn replies_go_to_a_stdin_that_stays_open() {
         }
     );
 }
+
+#[tokio::test]
+async fn what_is_written_arrives_in_order_and_then_stdin_closes() {
+    let mut bench = Bench::new();
+    bench.stdin = b"0\n".to_vec();
+    bench.keep_stdin = true;
+    // The second `cat` would wait for ever on a stdin that stays open.
+    let script = "echo write 1; echo write 2; read a; read b; read c; \
+        echo write 3; echo shut; echo result $a $b $c $(cat)";
+    let done = bench.run(script).await;
+    assert_eq!(
+        done.report.end,
+        SendEnd::Answered {
+            text: "0 1 2 3".into()
+        }
+    );
+}
