@@ -1,0 +1,1 @@
+//! The protocol's tests: recorded exchanges, and stub agents in every mood.
