@@ -27,6 +27,7 @@
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 compile_error!("jig runs on Linux and macOS only");
 
+pub mod beneath;
 pub mod capture;
 mod clock;
 pub mod command;

@@ -29,8 +29,8 @@ pub struct Invocation {
     /// Whether stdin stays open after that, for [`Heard::Write`] and
     /// [`Heard::Reply`].
     pub keep_stdin: bool,
-    /// Files to make in HOME before the start and to remove at the end: name
-    /// (no directories) and content.
+    /// Files to make below HOME before the start and to remove at the end:
+    /// relative path and content. Directories on the way are made and stay.
     pub private_files: Vec<(String, Vec<u8>)>,
 }
 

@@ -34,22 +34,20 @@ pub async fn supervise<D: Dialect>(
     request: SendRequest,
     control: SendControl,
 ) -> SendReport {
-    let private = match files::write(&request.home, &invocation.private_files) {
-        Ok(paths) => paths,
-        Err((path, error)) => {
-            return SendReport::not_started(
-                FailureClass::Other,
-                format!("cannot write {}: {error}", path.display()),
-            );
-        }
-    };
+    let private = invocation.private_files.clone();
+    if let Err((path, error)) = files::write(&request.home, &private) {
+        return SendReport::not_started(
+            FailureClass::Other,
+            format!("cannot write {}: {error}", path.display()),
+        );
+    }
     let stdin = invocation.stdin.clone();
     let keep_stdin = invocation.keep_stdin;
     let spec = spec(invocation, &request, &control);
     let child = match Supervised::start(host, spec).await {
         Ok(child) => child,
         Err(error) => {
-            files::remove(&private);
+            files::remove(&request.home, &private);
             return SendReport::not_started(FailureClass::Other, text::with_causes(&error));
         }
     };

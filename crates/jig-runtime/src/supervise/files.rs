@@ -1,59 +1,45 @@
 //! Private files of a send, in the role's HOME.
 
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
-/// Writes `files` into `home`, readable by nobody else. Returns their paths.
+use jig_process::beneath::{remove_beneath, write_beneath};
+
+/// Writes `files` into `home`, readable by nobody else, with the directories on
+/// the way.
 ///
 /// An agent may write its HOME, so whatever lies under a name is removed first
-/// and never followed.
+/// and never followed, and a link in a directory's place neither.
 ///
 /// # Errors
 ///
 /// The path that could not be written. What was written before it is removed.
-pub(super) fn write(
-    home: &Path,
-    files: &[(String, Vec<u8>)],
-) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
-    let mut written = Vec::new();
-    for (name, content) in files {
-        let path = home.join(name);
-        match write_one(name, &path, content) {
-            Ok(()) => written.push(path),
-            Err(error) => {
-                remove(&written);
-                return Err((path, error));
-            }
+pub(super) fn write(home: &Path, files: &[(String, Vec<u8>)]) -> Result<(), (PathBuf, io::Error)> {
+    for (at, (below, content)) in files.iter().enumerate() {
+        if let Err(error) = write_one(home, Path::new(below), content) {
+            remove(home, files.get(..at).unwrap_or_default());
+            return Err((home.join(below), error));
         }
     }
-    Ok(written)
+    Ok(())
 }
 
-fn write_one(name: &str, path: &Path, content: &[u8]) -> io::Result<()> {
-    if name.contains('/') {
-        return Err(io::Error::other("a private file lies directly in HOME"));
+fn write_one(home: &Path, below: &Path, content: &[u8]) -> io::Result<()> {
+    match write_beneath(home, below, content) {
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
+            // The way to it holds no link by now.
+            std::fs::remove_dir_all(home.join(below))?;
+            write_beneath(home, below, content)
+        }
+        other => other,
     }
-    match std::fs::symlink_metadata(path) {
-        Ok(meta) if meta.is_dir() => std::fs::remove_dir_all(path)?,
-        Ok(_) => std::fs::remove_file(path)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
-    }
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(content)
 }
 
 /// Removes what [`write`] wrote; what is gone already is fine.
-pub(super) fn remove(paths: &[PathBuf]) {
-    for path in paths {
-        if let Err(error) = std::fs::remove_file(path)
-            && error.kind() != io::ErrorKind::NotFound
-        {
+pub(super) fn remove(home: &Path, files: &[(String, Vec<u8>)]) {
+    for (below, _) in files {
+        if let Err(error) = remove_beneath(home, Path::new(below)) {
+            let path = home.join(below);
             tracing::warn!(path = %path.display(), %error, "a private file of a send was not removed");
         }
     }
@@ -74,11 +60,14 @@ mod tests {
         std::fs::write(&victim, "untouched").unwrap();
         std::os::unix::fs::symlink(&victim, home.join("a")).unwrap();
         std::fs::create_dir_all(home.join("b/c")).unwrap();
+        std::fs::create_dir(dir.path().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink("../elsewhere", home.join("d")).unwrap();
         let files = [
             ("a".to_owned(), b"1".to_vec()),
             ("b".to_owned(), b"2".to_vec()),
+            ("d/e/f".to_owned(), b"3".to_vec()),
         ];
-        let written = write(&home, &files).unwrap();
+        write(&home, &files).unwrap();
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "untouched");
         assert_eq!(std::fs::read_to_string(home.join("a")).unwrap(), "1");
         let mode = std::fs::symlink_metadata(home.join("b"))
@@ -86,12 +75,16 @@ mod tests {
             .permissions()
             .mode();
         assert_eq!(mode & 0o777, 0o600);
-        remove(&written);
-        assert_eq!(std::fs::read_dir(&home).unwrap().count(), 0);
+        assert_eq!(std::fs::read_to_string(home.join("d/e/f")).unwrap(), "3");
+        let elsewhere = std::fs::read_dir(dir.path().join("elsewhere")).unwrap();
+        assert_eq!(elsewhere.count(), 0);
+        remove(&home, &files);
+        assert!(!home.join("a").exists() && !home.join("b").exists());
+        assert!(!home.join("d/e/f").exists());
     }
 
     #[test]
-    fn a_name_is_no_path_and_a_failure_leaves_nothing() {
+    fn no_name_leads_out_of_home_and_a_failure_leaves_nothing() {
         let home = tempfile::tempdir().unwrap();
         let files = [("a".to_owned(), vec![]), ("../b".to_owned(), vec![])];
         assert!(write(home.path(), &files).is_err());
