@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::name::Name;
+use super::name::{InvalidName, Name};
 use super::pattern::{DirGrant, PathPattern};
 pub use super::writers::*;
 use crate::predicate::{Guard, Predicate};
@@ -103,8 +103,38 @@ impl RuntimeName {
     /// The scripted stand-in.
     pub const SCRIPTED: &'static str = "scripted";
 
-    /// Every runtime a definition may name.
+    /// Every runtime a definition may name, besides those of [`Self::ACP`].
     pub const KNOWN: [&'static str; 3] = [Self::CLAUDE_CODE, Self::CODEX, Self::SCRIPTED];
+
+    /// What begins the name of an agent that speaks the Agent Client Protocol;
+    /// the operator's name of the agent follows.
+    pub const ACP: &'static str = "acp:";
+
+    /// The runtime of an agent that speaks the Agent Client Protocol.
+    #[must_use]
+    pub fn acp(agent: &Name) -> Self {
+        Self(format!("{}{agent}", Self::ACP))
+    }
+
+    /// The operator's name of the agent, for a runtime made by [`Self::acp`].
+    #[must_use]
+    pub fn acp_agent(&self) -> Option<&str> {
+        self.0.strip_prefix(Self::ACP)
+    }
+
+    /// The runtime of that name, if a definition may name it.
+    ///
+    /// # Errors
+    ///
+    /// For `acp:` followed by no name, what is wrong with that; `None` for a
+    /// word that names no runtime.
+    pub fn parse(text: &str) -> Result<Self, Option<InvalidName>> {
+        match text.strip_prefix(Self::ACP) {
+            Some(agent) => Ok(Self::acp(&agent.parse().map_err(Some)?)),
+            None if Self::KNOWN.contains(&text) => Ok(Self::new(text)),
+            None => Err(None),
+        }
+    }
 
     /// A runtime's name; whether it is known is for the caller to check.
     #[must_use]

@@ -3,8 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use super::grammar::{CODE_KEYS, DEFINITION, GATE, Object, PHASE, ROLE, Shape};
+use super::model::RuntimeName;
 
 const NAME: &str = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$";
+/// [`RuntimeName::ACP`], then a name.
+const ACP_AGENT: &str = "^acp:[A-Za-z0-9][A-Za-z0-9_-]{0,63}$";
 const DURATION: &str = "^([0-9]+(ms|s|m|h))+$";
 
 /// The schema of a definition file (JSON Schema, draft 2020-12), for editors.
@@ -110,6 +113,10 @@ fn shape(shape: &Shape) -> Value {
         Shape::Dollars(false) => json!({"type": "number", "exclusiveMinimum": 0}),
         Shape::Duration => json!({"type": "string", "pattern": DURATION}),
         Shape::Choice(words) => json!({"enum": words}),
+        Shape::Runtime => json!({"oneOf": [
+            {"enum": RuntimeName::KNOWN},
+            {"type": "string", "pattern": ACP_AGENT},
+        ]}),
         Shape::List(item) => json!({"type": "array", "items": self::shape(item)}),
         Shape::Names(item) => json!({
             "type": "object",

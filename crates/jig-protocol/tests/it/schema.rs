@@ -55,6 +55,10 @@ fn fits(schema: &Value, value: &Value) -> bool {
                 "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$" => {
                     text.parse::<jig_protocol::definition::Name>().is_ok()
                 }
+                "^acp:[A-Za-z0-9][A-Za-z0-9_-]{0,63}$" => {
+                    jig_protocol::definition::RuntimeName::parse(text)
+                        .is_ok_and(|runtime| runtime.acp_agent().is_some())
+                }
                 "^([0-9]+(ms|s|m|h))+$" => jig_protocol::definition::duration::parse(text).is_ok(),
                 other => panic!("unknown pattern {other}"),
             }),

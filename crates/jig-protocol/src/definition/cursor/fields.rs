@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::super::code::Code;
 use super::super::diagnostic::{Span, quoted};
 use super::super::grammar::{Field, Object, Shape};
+use super::super::model::RuntimeName;
 use super::super::suggest::nearest;
 use super::super::yaml::{Kind, Node};
 use super::context::{Context, Path};
@@ -226,6 +227,28 @@ impl<'n> Fields<'n> {
             Code::Choice
         };
         not_a_word(cx, code, &self.at(name), &word, words);
+        None
+    }
+
+    /// The name of a runtime.
+    pub(in super::super) fn runtime(
+        &self,
+        cx: &mut Context<'_>,
+        name: &str,
+    ) -> Option<RuntimeName> {
+        let word = self.text(cx, name)?;
+        match RuntimeName::parse(&word) {
+            Ok(runtime) => return Some(runtime),
+            Err(None) => {
+                let mut words = RuntimeName::KNOWN.to_vec();
+                words.push("acp:<name>");
+                not_a_word(cx, Code::Choice, &self.at(name), &word, &words);
+            }
+            Err(Some(invalid)) => {
+                cx.at(Code::Choice, &self.at(name), invalid.to_string())
+                    .help("after `acp:` comes the name of an agent in runtimes.toml");
+            }
+        }
         None
     }
 

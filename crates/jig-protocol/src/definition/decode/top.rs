@@ -80,9 +80,7 @@ pub(in super::super) fn definition(cx: &mut Context<'_>) -> Option<Draft> {
 
 /// The `runtime` of a definition or a role.
 pub(super) fn runtime(cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<RuntimeName> {
-    fields
-        .choice(cx, "runtime", &RuntimeName::KNOWN)
-        .map(RuntimeName::new)
+    fields.runtime(cx, "runtime")
 }
 
 fn phases(cx: &mut Context<'_>, top: &Fields<'_>) -> Vec<Slot> {

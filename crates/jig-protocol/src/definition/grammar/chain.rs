@@ -1,6 +1,6 @@
 //! Definitions, roles, phases, gates and repair edges.
 
-use super::super::model::{Effort, GateName, RuntimeName};
+use super::super::model::{Effort, GateName};
 use super::policy::{LIMITS, PUBLISH, SANDBOX};
 use super::shape::{Object, Shape, may, need};
 use super::writers::WRITERS;
@@ -33,7 +33,7 @@ pub(in super::super) static DEFINITION: Object = Object {
         may("description", Shape::Text, "What it is for."),
         may(
             "runtime",
-            Shape::Choice(&RuntimeName::KNOWN),
+            Shape::Runtime,
             "The default runtime of all roles; without it, any.",
         ),
         may(
@@ -96,7 +96,7 @@ pub(in super::super) static ROLE: Object = Object {
         need("model", Shape::Text, "Handed to the agent's CLI as it is."),
         may(
             "runtime",
-            Shape::Choice(&RuntimeName::KNOWN),
+            Shape::Runtime,
             "Overrides the definition's runtime.",
         ),
         may(

@@ -27,6 +27,8 @@ pub(in super::super) enum Shape {
     Duration,
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// The name of a runtime.
+    Runtime,
     List(&'static Shape),
     /// A map from names to values.
     Names(&'static Shape),

@@ -144,8 +144,11 @@ pub(super) fn owners(cx: &mut Context<'_>, draft: &Draft) {
 pub(super) fn runtimes(cx: &mut Context<'_>, draft: &Draft) {
     for (name, role) in &draft.roster {
         let Some(role) = role else { continue };
-        let runtime = role.runtime.as_ref().or(draft.runtime.as_ref());
-        if runtime.map(RuntimeName::as_str) != Some(RuntimeName::CODEX) {
+        let Some(runtime) = role.runtime.as_ref().or(draft.runtime.as_ref()) else {
+            continue;
+        };
+        let acp = runtime.acp_agent().is_some();
+        if !acp && runtime.as_str() != RuntimeName::CODEX {
             continue;
         }
         let path = Path::default().key("roster").key(name.as_str());
@@ -153,15 +156,20 @@ pub(super) fn runtimes(cx: &mut Context<'_>, draft: &Draft) {
             cx.at(
                 Code::Unsupported,
                 &path.key(key),
-                format!("the runtime `codex` cannot enforce {what}"),
+                format!("the runtime `{runtime}` cannot enforce {what}"),
             )
             .help(format!("remove `{key}`, or run the role on `claude-code`"));
         };
-        if role.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
+        // No tools at all is an allowlist too.
+        let lists_tools = |tools: &Vec<String>| acp || !tools.is_empty();
+        if role.tools.as_ref().is_some_and(lists_tools) {
             refuse("tools", "a tool allowlist");
         }
         if role.budget_usd.is_some_and(|budget| budget > 0.0) {
             refuse("budget_usd", "a cap of one send");
+        }
+        if acp && role.effort.is_some() {
+            refuse("effort", "an effort");
         }
     }
 }
