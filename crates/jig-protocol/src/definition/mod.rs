@@ -23,6 +23,7 @@ pub mod model;
 pub mod name;
 pub mod parse;
 pub mod pattern;
+mod runtime_name;
 pub mod schema;
 mod suggest;
 pub mod template;
