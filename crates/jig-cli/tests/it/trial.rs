@@ -165,7 +165,7 @@ impl Trial {
     /// What no attempt keeps is gone, and so are the markers of runs.
     #[track_caller]
     pub(crate) fn assert_tidy(&self, attempt: &Path) {
-        for name in ["roles", "members", "commands", "handoff", "content"] {
+        for name in ["roles", "run", "members", "commands", "handoff", "content"] {
             let dir = attempt.join(name);
             assert!(dir.symlink_metadata().is_err(), "{} stayed", dir.display());
         }

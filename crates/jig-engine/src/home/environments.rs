@@ -102,16 +102,23 @@ impl Homes {
         }
     }
 
-    /// Makes every role's HOME and TMPDIR, and those of commands.
+    /// Makes every role's HOME, TMPDIR and `XDG_RUNTIME_DIR`, and HOME and
+    /// TMPDIR of commands.
     ///
     /// # Errors
     /// When a directory or file cannot be made; names the HOME.
     pub fn make(&self) -> Result<(), HomeError> {
         let config = self.cargo_config();
-        for role in self.roles.keys() {
+        for (place, role) in self.roles.keys().enumerate() {
             let caches = self.caches.as_deref();
+            let home = self.dirs.role_home(role);
+            let runtime = self.dirs.role_runtime(place);
+            make_private_dir(&runtime).map_err(|source| HomeError::Make {
+                path: home.clone(),
+                source,
+            })?;
             make_home(
-                &self.dirs.role_home(role),
+                &home,
                 &self.dirs.role_tmp(role),
                 caches.map(|dir| caches::of_role(dir, role)).as_deref(),
                 config.as_deref(),
@@ -142,12 +149,16 @@ impl Homes {
     #[must_use]
     pub fn agent_env(&self, name: &str, role: &Role) -> Environment {
         let caches = self.caches.as_deref();
+        let place = self.roles.keys().position(|role| role == name);
+        let runtime = place.map(|place| self.dirs.role_runtime(place));
         self.compose(
             &self.dirs.role_home(name),
             &self.dirs.role_tmp(name),
             &role.env,
             caches.map(|dir| caches::of_role(dir, name)).as_deref(),
-            &[],
+            runtime
+                .map(|dir| (OsString::from("XDG_RUNTIME_DIR"), dir.into_os_string()))
+                .as_slice(),
         )
     }
 

@@ -16,7 +16,7 @@ pub struct AttemptDirs {
 }
 
 /// The directories that are removed on every end of an attempt, whichever.
-const TRANSIENT: [&str; 5] = ["roles", "members", "commands", "handoff", "content"];
+const TRANSIENT: [&str; 6] = ["roles", "run", "members", "commands", "handoff", "content"];
 
 impl AttemptDirs {
     /// The directory of `attempt` below the data directory; nothing is made.
@@ -55,6 +55,14 @@ impl AttemptDirs {
     #[must_use]
     pub fn role_tmp(&self, role: &str) -> PathBuf {
         self.root.join("roles").join(role).join("tmp")
+    }
+
+    /// `XDG_RUNTIME_DIR` of the role at this place of the roster. Its path is
+    /// short, because that of a socket is at most 107 bytes long: an agent that
+    /// finds no room for one below it makes it in `/tmp`.
+    #[must_use]
+    pub fn role_runtime(&self, place: usize) -> PathBuf {
+        self.root.join("run").join(place.to_string())
     }
 
     /// HOME of code phases and gate commands.

@@ -70,6 +70,15 @@ async fn an_agent_sees_its_own_home_and_no_variable_of_commands() {
     let home = attempt.prepared.dirs.role_home("builder");
     assert_eq!(env.get("HOME").unwrap(), home.as_os_str());
     assert_eq!(env.get("API_KEY").unwrap(), "asked-for");
+    let runtime = std::path::PathBuf::from(env.get("XDG_RUNTIME_DIR").unwrap());
+    assert_eq!(runtime, attempt.prepared.dirs.root.join("run/0"));
+    // What the name of a socket may need, `/cc-socks/4194304.sock`.
+    let below_data = runtime
+        .strip_prefix(&fixture.config.data_dir)
+        .unwrap()
+        .as_os_str()
+        .len();
+    assert!(below_data + 22 <= 75, "{}", runtime.display());
     for name in [
         "JIG_BASE_SHA",
         "JIG_HANDOFF",

@@ -38,6 +38,7 @@ async fn an_attempt_is_checked_out_and_nothing_of_the_operators_changes() {
         dirs.root.clone(),
         dirs.role_home("builder"),
         dirs.role_tmp("builder"),
+        dirs.role_runtime(0),
         dirs.command_home(),
         dirs.handoff(),
         dirs.logs(),
