@@ -1,6 +1,6 @@
 //! What the tests of every crate share: fixtures, a clock that is moved by
 //! hand, the host program of the hidden modes, looks at the table of processes,
-//! the genuine agent programs.
+//! the genuine agent programs and the model that they talk to.
 //!
 //! Only ever a development dependency. It must not know the engine, the
 //! control plane or an agent adapter.
@@ -13,6 +13,7 @@
 pub mod clock;
 mod effort;
 mod host;
+pub mod model;
 pub mod processes;
 pub mod real;
 pub mod repo;
