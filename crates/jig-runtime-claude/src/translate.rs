@@ -64,7 +64,8 @@ impl ClaudeDialect {
             "assistant" => self.assistant(&value, heard),
             "user" => tool_results(&value, heard),
             "stream_event" => self.partial(&value, heard),
-            "result" => {
+            // Other agents end their streams with a line of this name too.
+            "result" if is_result(&value) => {
                 self.note_session(&value);
                 self.result = Some(value);
                 heard.push(Heard::Terminal);
@@ -188,6 +189,13 @@ impl Dialect for ClaudeDialect {
         }
         verdict
     }
+}
+
+/// Whether a line says how a send ended: by a word for it, a flag, or an answer.
+fn is_result(value: &Value) -> bool {
+    ["subtype", "is_error", "result"]
+        .iter()
+        .any(|field| value.get(field).is_some())
 }
 
 /// The class of the error that the CLI is about to retry by itself.

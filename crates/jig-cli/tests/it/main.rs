@@ -16,6 +16,8 @@ mod env;
 #[cfg(test)]
 mod evidence;
 #[cfg(test)]
+mod foreign;
+#[cfg(test)]
 mod help;
 #[cfg(test)]
 mod housekeeping;
