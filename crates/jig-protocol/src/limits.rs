@@ -87,6 +87,8 @@ limits! {
     time UNWIND_TIMEOUT = Duration::from_secs(2 * 60), "Stopping, restoring and recording after an end has a clock of its own.";
     time GIT_TIMEOUT = Duration::from_secs(60), "One local git command; a checkout has the unwinding's clock.";
     time PROBE_TIMEOUT = Duration::from_secs(20), "Asking an agent CLI for its version.";
+    time HANDSHAKE_TIMEOUT = Duration::from_secs(60), "One request of an agent protocol before the prompt; the work has the phase's clock.";
+    count AGENT_REQUESTS = 1_000, "Requests of an agent that are answered in one send; an agent that asks on has gone astray.";
     time STOP_GRACE = Duration::from_secs(3), "Between TERM and KILL, once for a whole stop.";
     time DRAIN_GRACE = Duration::from_secs(5), "For the rest of the streams after the process ended.";
     bytes STREAM_LINE_BYTES = 4 * MIB, "A longer line of an agent's stream is dropped, with a marker.";

@@ -1,1 +1,7 @@
-//! The protocol's tests: recorded exchanges, and stub agents in every mood.
+//! Tests of the protocol's adapter.
+
+// `cfg(test)` tells clippy that helpers are test code too.
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod recorded;

@@ -1,0 +1,87 @@
+//! Who an agent says it is.
+
+use serde_json::Value;
+
+use crate::dialect::text;
+
+/// The version of the protocol that is spoken here.
+pub(crate) const PROTOCOL: u64 = 1;
+
+/// An agent's answer to `initialize`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Greeting {
+    /// What it calls itself; empty when it does not say.
+    pub name: String,
+    /// Its version; empty when it does not say.
+    pub version: String,
+    /// Whether it can load a session and repeat what was said in it.
+    pub loads: bool,
+    /// Whether it can continue a session without repeating anything.
+    pub resumes: bool,
+    /// The ids of the methods it offers to authenticate with.
+    pub auth_methods: Vec<String>,
+    /// The version of the protocol it wants to speak.
+    pub protocol: Option<u64>,
+}
+
+impl Greeting {
+    /// Reads a result of `initialize`; what is missing is not offered.
+    #[must_use]
+    pub fn read(result: &Value) -> Self {
+        let can = &result["agentCapabilities"];
+        let methods = result["authMethods"].as_array().into_iter().flatten();
+        Self {
+            name: text(&result["agentInfo"], "name").to_owned(),
+            version: text(&result["agentInfo"], "version").to_owned(),
+            loads: can["loadSession"] == true,
+            resumes: can["sessionCapabilities"]["resume"].is_object(),
+            auth_methods: methods
+                .map(|method| text(method, "id").to_owned())
+                .collect(),
+            protocol: result["protocolVersion"].as_u64(),
+        }
+    }
+
+    /// Whether a session can be continued by a later process.
+    #[must_use]
+    pub const fn continues(&self) -> bool {
+        self.loads || self.resumes
+    }
+
+    /// Whether it speaks the version of the protocol that is spoken here.
+    #[must_use]
+    pub fn is_understood(&self) -> bool {
+        self.protocol == Some(PROTOCOL)
+    }
+
+    /// Name and version, for people.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let said = format!("{} {}", self.name, self.version);
+        match said.trim() {
+            "" => "an agent that does not say its name".to_owned(),
+            said => said.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_said_is_not_offered() {
+        for odd in [
+            json!(null),
+            json!({}),
+            json!({"agentInfo": 3, "authMethods": {}}),
+        ] {
+            let greeting = Greeting::read(&odd);
+            assert_eq!(greeting, Greeting::default());
+            assert!(!greeting.is_understood() && !greeting.continues());
+            assert_eq!(greeting.title(), "an agent that does not say its name");
+        }
+    }
+}
