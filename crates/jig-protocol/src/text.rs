@@ -55,6 +55,24 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
+/// A URL without the name and password some people write into it.
+#[must_use]
+pub fn without_userinfo(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else {
+        // A proxy may be written without a scheme.
+        return text
+            .rsplit_once('@')
+            .map_or(text, |(_, host)| host)
+            .to_owned();
+    };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let host = authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host);
+    format!("{scheme}://{host}{path}")
+}
+
 /// Whether a character changes the order in which the text around it is shown.
 #[must_use]
 pub fn reorders(c: char) -> bool {

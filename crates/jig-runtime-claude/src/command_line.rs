@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use jig_protocol::definition::OutputMode;
-use jig_runtime::{Invocation, Program, SendRequest};
+use jig_runtime::{Invocation, Program, SendRequest, structured};
 
 /// Variables that keep the CLI from updating itself or reporting home, and that
 /// let it skip its permission prompts also as root: jig confines it, no prompt
@@ -35,15 +35,6 @@ pub(crate) const NEEDED_FLAGS: [&str; 12] = [
     "--tools",
     "--max-budget-usd",
 ];
-
-/// What an answer must look like where the CLI is asked for its schema mode.
-/// Fields of a definition's own are left open.
-const ENVELOPE_SCHEMA: &str = concat!(
-    r#"{"type":"object","properties":{"status":{"enum":["success","fail"]},"#,
-    r#""summary":{"type":"string"},"artifacts":{"type":"array","items":{"type":"string"}},"#,
-    r#""notes_for_next_agent":{"type":"string"}},"required":["status","summary"],"#,
-    r#""additionalProperties":true}"#
-);
 
 /// Which conversation a send belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +88,7 @@ pub(crate) fn invocation(
         ));
     }
     if request.output == OutputMode::Structured {
-        args.pair("--json-schema", ENVELOPE_SCHEMA);
+        args.pair("--json-schema", structured::envelope_schema().to_string());
     }
     // Last, because it takes any number of values.
     if let Some(tools) = &request.tools {
@@ -204,6 +195,7 @@ mod tests {
             output: OutputMode::Structured,
             ..request()
         };
+        let schema = structured::envelope_schema().to_string();
         let mut expected = HEAD.to_vec();
         expected.extend([
             "--strict-mcp-config",
@@ -218,7 +210,7 @@ mod tests {
             "--system-prompt-file",
             "/home/.jig-system-prompt",
             "--json-schema",
-            ENVELOPE_SCHEMA,
+            &schema,
             "--tools",
             "Read,Bash",
         ]);
@@ -294,11 +286,5 @@ mod tests {
             .map(|(name, _)| name.to_str().unwrap())
             .collect();
         assert_eq!(names, SWITCHES[..4]);
-    }
-
-    #[test]
-    fn the_schema_is_json() {
-        let schema: serde_json::Value = serde_json::from_str(ENVELOPE_SCHEMA).unwrap();
-        assert_eq!(schema["required"], serde_json::json!(["status", "summary"]));
     }
 }

@@ -16,6 +16,7 @@ pub mod line_stream;
 pub mod probe;
 pub mod runtime;
 pub mod session;
+pub mod structured;
 pub mod supervise;
 pub mod usage;
 pub mod version;

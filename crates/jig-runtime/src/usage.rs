@@ -33,14 +33,13 @@ impl Ledger {
         (total_usd >= before).then_some(total_usd - before)
     }
 
-    /// The tokens of one send from the session's totals so far, never negative.
-    pub fn tokens_of_send(&mut self, input: u64, output: u64) -> (u64, u64) {
-        let sent = (
-            input.saturating_sub(self.input_tokens),
-            output.saturating_sub(self.output_tokens),
-        );
+    /// The tokens of one send, read and written, from the session's totals so
+    /// far; `None` ("unknown" rather than wrong) when a total went down.
+    pub fn tokens_of_send(&mut self, input: u64, output: u64) -> Option<(u64, u64)> {
+        let read = input.checked_sub(self.input_tokens);
+        let written = output.checked_sub(self.output_tokens);
         (self.input_tokens, self.output_tokens) = (input, output);
-        sent
+        read.zip(written)
     }
 }
 
@@ -75,12 +74,12 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_never_negative() {
+    fn tokens_are_unknown_when_a_total_goes_down() {
         let mut ledger = Ledger::default();
-        assert_eq!(ledger.tokens_of_send(100, 20), (100, 20));
-        assert_eq!(ledger.tokens_of_send(250, 45), (150, 25));
-        assert_eq!(ledger.tokens_of_send(50, 50), (0, 5));
-        assert_eq!(ledger.tokens_of_send(60, 51), (10, 1));
+        assert_eq!(ledger.tokens_of_send(100, 20), Some((100, 20)));
+        assert_eq!(ledger.tokens_of_send(250, 45), Some((150, 25)));
+        assert_eq!(ledger.tokens_of_send(50, 50), None);
+        assert_eq!(ledger.tokens_of_send(60, 51), Some((10, 1)));
     }
 
     proptest::proptest! {

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use jig_protocol::text::without_userinfo;
 use toml::{Table, Value};
 
 /// The tables that are copied.
@@ -63,23 +64,6 @@ fn clean(key: &str, value: &Value, relative_to: &Path) -> Value {
         Value::String(text) => Value::String(without_userinfo(text)),
         other => other.clone(),
     }
-}
-
-/// A URL without the name and password some people write into it.
-fn without_userinfo(text: &str) -> String {
-    let Some((scheme, rest)) = text.split_once("://") else {
-        // A proxy may be written without a scheme.
-        return text
-            .rsplit_once('@')
-            .map_or(text, |(_, host)| host)
-            .to_owned();
-    };
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(end);
-    let host = authority
-        .rsplit_once('@')
-        .map_or(authority, |(_, host)| host);
-    format!("{scheme}://{host}{path}")
 }
 
 #[cfg(test)]
