@@ -108,6 +108,10 @@ impl Model {
             )],
             EventKind::PhaseEnd => self.phase_end(event, phase),
             EventKind::Log => self.log(event, phase),
+            // The end of the phase, which comes next, names what was written.
+            EventKind::Error if event.name.as_deref() == Some("write_boundary_breach") => {
+                Vec::new()
+            }
             EventKind::Error => vec![format!(
                 "  ! {}{}",
                 event.name.as_deref().unwrap_or("error"),
@@ -397,6 +401,25 @@ mod tests {
         assert_eq!(
             model.observe(&edge),
             ["  ↻ build: repaired by plan (1 of 3)"]
+        );
+    }
+
+    #[test]
+    fn a_breach_is_told_once() {
+        let mut model = Model::default();
+        let start = event(EventKind::PhaseStart, None, json!({"phase_attempt": 1}), 0);
+        model.observe(&start);
+        let breach = json!({"breaches": [{"path": "a", "outcome": "deleted"}]});
+        let name = Some("write_boundary_breach");
+        let none: [String; 0] = [];
+        assert_eq!(
+            model.observe(&event(EventKind::Error, name, breach, 1)),
+            none
+        );
+        let end = json!({"status": "fail", "error": "wrote a (deleted)"});
+        assert_eq!(
+            model.observe(&event(EventKind::PhaseEnd, None, end, 1_000)),
+            ["  ✗ build  1.0s — wrote a (deleted)"]
         );
     }
 

@@ -32,6 +32,8 @@ mod races;
 #[cfg(test)]
 mod readme;
 #[cfg(test)]
+mod real;
+#[cfg(test)]
 mod refusals;
 #[cfg(test)]
 mod repositories;

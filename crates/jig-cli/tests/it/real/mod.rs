@@ -1,0 +1,11 @@
+//! Whole runs of `jig` with the genuine agent programs, whose model is scripted
+//! on loopback: what they really do, and what jig really does about it.
+//!
+//! Start reading at `world`: the place such a run happens in. Then `gate`, the
+//! exit gate; `mixed`, two agents in one chain; `containment` and `steering`,
+//! agents that do what they may not; `ends`, runs that something happens to;
+//! `endurance`, many runs in a row.
+
+mod containment;
+mod gate;
+mod world;
