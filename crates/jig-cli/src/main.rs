@@ -20,6 +20,8 @@ mod version;
 
 use std::process::ExitCode;
 
+use tokio::signal::unix::{SignalKind, signal};
+
 use crate::args::{Cli, Command};
 use crate::exit_code::{CommandError, CommandResult, Exit};
 use crate::settings::Settings;
@@ -60,7 +62,19 @@ fn start(cli: Cli) -> CommandResult {
         .enable_all()
         .build()
         .map_err(CommandError::infrastructure)?
-        .block_on(dispatch(cli.command, &settings))
+        .block_on(async {
+            survive_limits().map_err(CommandError::infrastructure)?;
+            dispatch(cli.command, &settings).await
+        })
+}
+
+/// A write beyond the limit on file sizes (`ulimit -f`) fails like one on a full
+/// disk, and is told; the signal's default would end jig in the middle of it.
+/// What jig starts gets the default back.
+fn survive_limits() -> std::io::Result<()> {
+    const SIGXFSZ: i32 = 25;
+    // The handler stays when the listener goes.
+    signal(SignalKind::from_raw(SIGXFSZ)).map(drop)
 }
 
 async fn dispatch(command: Command, settings: &Settings) -> CommandResult {

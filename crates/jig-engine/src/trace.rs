@@ -137,6 +137,11 @@ impl Emitter {
 
     /// Says what happened, in a phase or outside of any.
     pub(crate) fn emit(&self, phase: Option<&str>, body: &EventBody) {
+        self.emit_measured(phase, body);
+    }
+
+    /// The same, and how many bytes its line took in the file.
+    pub(crate) fn emit_measured(&self, phase: Option<&str>, body: &EventBody) -> usize {
         let name = body
             .name()
             .map(|name| self.redactor.text(name).into_owned());
@@ -154,11 +159,12 @@ impl Emitter {
             payload,
             started_at: self.clock.now(),
         };
-        state.append(&event);
+        let bytes = state.append(&event);
         if let Err(SinkError(why)) = self.sink.emit(&event) {
             state.refused += 1;
             state.problem(why);
         }
+        bytes
     }
 
     /// Makes the sink keep what it has.
@@ -219,20 +225,29 @@ impl Emitter {
 }
 
 impl State {
-    fn append(&mut self, event: &Event) {
+    /// Writes the event's line, and says how long it is.
+    fn append(&mut self, event: &Event) -> usize {
+        let line = match serde_json::to_vec(event) {
+            Ok(line) => line,
+            Err(error) => {
+                self.lost(&error.to_string());
+                return 0;
+            }
+        };
+        self.write(&line);
+        line.len() + 1
+    }
+
+    fn write(&mut self, line: &[u8]) {
         let Some(file) = self.file.as_mut() else {
             self.lost_lines += 1;
             return;
-        };
-        let line = match serde_json::to_vec(event) {
-            Ok(line) => line,
-            Err(error) => return self.lost(&error.to_string()),
         };
         let mut bytes = Vec::with_capacity(line.len() + 2);
         if self.torn {
             bytes.push(b'\n');
         }
-        bytes.extend_from_slice(&line);
+        bytes.extend_from_slice(line);
         bytes.push(b'\n');
         self.torn = true;
         match file.write_all(&bytes) {

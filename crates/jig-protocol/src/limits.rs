@@ -97,6 +97,7 @@ limits! {
     bytes STDERR_IN_ERROR_BYTES = KIB, "The end of the kept tail that an error shows.";
     count SEND_LOGS = 200, "Log entries kept of one send (lines that are no JSON, lines dropped); the rest is counted.";
     count SEND_EVENTS = 10_000, "Other events kept of one send (text, tool calls); the rest is counted.";
+    bytes SEND_EVENTS_BYTES = 64 * MIB, "Everything kept of one send's events together; the rest is counted.";
     bytes UNPARSED_LINE_BYTES = 512, "Shown of a stream line that is no JSON.";
     bytes ENVELOPE_BYTES = MIB, "The most text that is searched for an envelope.";
     count ENVELOPE_DEPTH = 64, "Deeper nesting in an envelope is refused.";

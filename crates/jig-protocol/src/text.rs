@@ -76,7 +76,7 @@ pub fn without_userinfo(text: &str) -> String {
 /// Whether a character changes the order in which the text around it is shown.
 #[must_use]
 pub fn reorders(c: char) -> bool {
-    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
 }
 
 #[cfg(test)]
@@ -87,6 +87,7 @@ mod tests {
     fn quoted_text_is_short_and_harmless() {
         assert_eq!(quoted("a\u{1b}[2Jb\n"), "`a\\u{1b}[2Jb\\n`");
         assert_eq!(quoted("\u{202e}x"), "`\\u{202e}x`");
+        assert_eq!(quoted("\u{61c}x"), "`\\u{61c}x`");
         assert_eq!(quoted(&"é".repeat(1000)).chars().count(), 63);
     }
 

@@ -101,6 +101,11 @@ impl Trial {
         self.env.start(&self.env.path("home"), &self.args(flags))
     }
 
+    /// What [`Trial::start`] starts.
+    pub(crate) fn command(&self) -> std::process::Command {
+        self.env.command(&self.env.path("home"), &self.args(&[]))
+    }
+
     pub(crate) fn run(&self) -> Done {
         finish(self.start())
     }

@@ -21,13 +21,7 @@ impl Attempt<'_> {
         send: impl Future<Output = SendReport>,
         mut inbox: Receiver<RuntimeEvent>,
     ) -> SendReport {
-        let mut relay = Relay {
-            phase,
-            trace: &self.trace,
-            joiner: TextJoiner::default(),
-            logs: Kept::new(limits::SEND_LOGS.into()),
-            events: Kept::new(limits::SEND_EVENTS.into()),
-        };
+        let mut relay = Relay::new(phase, &self.trace);
         let mut send = std::pin::pin!(send);
         let mut open = true;
         let report = loop {
@@ -54,32 +48,52 @@ struct Relay<'a> {
     joiner: TextJoiner,
     logs: Kept,
     events: Kept,
+    /// Bytes of the trace that are left for this send.
+    room: usize,
 }
 
 /// How many of a kind were kept: an agent can say anything as often as it
 /// likes, and the trace is to stay readable.
 struct Kept {
     most: u64,
-    seen: u64,
+    kept: u64,
+    left_out: u64,
 }
 
 impl Kept {
     const fn new(most: u64) -> Self {
-        Self { most, seen: 0 }
+        Self {
+            most,
+            kept: 0,
+            left_out: 0,
+        }
     }
 
-    /// Whether there is room for one more, which is counted either way.
-    const fn next(&mut self) -> bool {
-        self.seen += 1;
-        self.seen <= self.most
-    }
-
-    const fn left_out(&self) -> u64 {
-        self.seen.saturating_sub(self.most)
+    /// Whether one more is kept, given whether the trace has room at all; it is
+    /// counted either way.
+    const fn next(&mut self, room: bool) -> bool {
+        let keep = room && self.kept < self.most;
+        if keep {
+            self.kept += 1;
+        } else {
+            self.left_out += 1;
+        }
+        keep
     }
 }
 
-impl Relay<'_> {
+impl<'a> Relay<'a> {
+    fn new(phase: &'a str, trace: &'a Emitter) -> Self {
+        Self {
+            phase,
+            trace,
+            joiner: TextJoiner::default(),
+            logs: Kept::new(limits::SEND_LOGS.into()),
+            events: Kept::new(limits::SEND_EVENTS.into()),
+            room: limits::SEND_EVENTS_BYTES,
+        }
+    }
+
     fn pass(&mut self, said: RuntimeEvent) {
         if let RuntimeEvent::TextDelta { text } = &said {
             if let Some(ready) = self.joiner.push(self.trace.redactor(), text) {
@@ -88,14 +102,15 @@ impl Relay<'_> {
             return;
         }
         self.end_message();
-        let room = match &said {
-            RuntimeEvent::Log { .. } => self.logs.next(),
+        let room = self.room > 0;
+        let keep = match &said {
+            RuntimeEvent::Log { .. } => self.logs.next(room),
             // Counted where deltas become text as well.
             RuntimeEvent::Text { .. } => true,
-            RuntimeEvent::ToolCall { .. } | RuntimeEvent::Retrying { .. } => self.events.next(),
+            RuntimeEvent::ToolCall { .. } | RuntimeEvent::Retrying { .. } => self.events.next(room),
             RuntimeEvent::TextDelta { .. } | RuntimeEvent::Started { .. } => false,
         };
-        if !room {
+        if !keep {
             return;
         }
         match said {
@@ -134,15 +149,17 @@ impl Relay<'_> {
     /// Ends the send: what was left out is counted in one entry.
     fn end(&mut self) {
         self.end_message();
-        let (logs, events) = (self.logs.left_out(), self.events.left_out());
+        let (logs, events) = (self.logs.left_out, self.events.left_out);
         if logs + events > 0 {
             self.emit(&EventBody::RuntimeLog {
                 log: "left_out".to_owned(),
                 entry: event::RuntimeLog {
                     text: format!(
                         "{logs} log entries and {events} other events of this send were left \
-                         out; {} and {} are kept",
-                        self.logs.most, self.events.most
+                         out; {} and {} are kept, and {} bytes of all",
+                        self.logs.most,
+                        self.events.most,
+                        limits::SEND_EVENTS_BYTES
                     ),
                     detail: None,
                 },
@@ -176,7 +193,7 @@ impl Relay<'_> {
 
     /// Text that is free of secrets already, so that it may be cut.
     fn text(&mut self, clean: &str) {
-        if !self.events.next() {
+        if !self.events.next(self.room > 0) {
             return;
         }
         self.emit(&EventBody::AgentText(event::AgentText {
@@ -184,7 +201,56 @@ impl Relay<'_> {
         }));
     }
 
-    fn emit(&self, body: &EventBody) {
-        self.trace.emit(Some(self.phase), body);
+    fn emit(&mut self, body: &EventBody) {
+        let bytes = self.trace.emit_measured(Some(self.phase), body);
+        self.room = self.room.saturating_sub(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::redact::Redactor;
+    use crate::trace::NoSink;
+
+    /// Large events are bounded together, long before their number is.
+    #[test]
+    fn events_are_left_out_once_the_trace_has_no_room_for_the_send() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("trace.jsonl");
+        let clock = Arc::new(jig_process::SystemClock::new());
+        let redactor = Arc::new(Redactor::default());
+        let trace = Emitter::open(&path, clock, redactor, Arc::new(NoSink));
+        let mut relay = Relay::new("build", &trace);
+        relay.room = 1_000;
+        let long = "x".repeat(400);
+        for _ in 0..10 {
+            let (tool, input) = ("Read".to_owned(), json!({ "path": long }));
+            relay.pass(RuntimeEvent::ToolCall { tool, input });
+        }
+        relay.pass(RuntimeEvent::Text { text: long.clone() });
+        for _ in 0..5 {
+            let (log, text) = ("note".to_owned(), long.clone());
+            let detail = None;
+            relay.pass(RuntimeEvent::Log { log, text, detail });
+        }
+        relay.end();
+        let written = std::fs::read_to_string(path).unwrap();
+        let lines: Vec<Value> = written
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        // The second is begun while there is room; the last line counts the rest.
+        assert_eq!(lines.len(), 3, "{written}");
+        assert_eq!(lines[1]["type"], "tool_call");
+        let said = lines[2]["payload"]["text"].as_str().unwrap();
+        assert!(
+            said.starts_with("5 log entries and 9 other events"),
+            "{said}"
+        );
     }
 }
