@@ -16,6 +16,7 @@ use jig_protocol::time::Clock;
 use jig_runtime::probe::Asker;
 use jig_runtime::{AgentRuntime, OperatorHome, Runtimes};
 use jig_runtime_claude::{ClaudeConfig, ClaudeRuntime};
+use jig_runtime_codex::{CodexConfig, CodexRuntime, Operator};
 use jig_runtime_scripted::ScriptedRuntime;
 
 use crate::exit_code::CommandError;
@@ -78,6 +79,13 @@ impl Machine {
             })
     }
 
+    /// The same, or the bare name of one that is not there: its probe finds it
+    /// missing, and names it.
+    fn program(&self, name: &str) -> PathBuf {
+        self.find_program(name)
+            .unwrap_or_else(|| PathBuf::from(name))
+    }
+
     /// The least environment a program needs.
     fn environment_in(&self, home: &std::path::Path) -> Environment {
         let path = self
@@ -120,7 +128,8 @@ impl Machine {
 
 /// Every runtime this build has; `scripted` only with a script.
 pub(crate) fn runtimes(machine: &Machine, scripted: Option<Arc<ScriptedRuntime>>) -> Runtimes {
-    let mut all: Vec<Arc<dyn AgentRuntime>> = vec![Arc::new(claude(machine))];
+    let mut all: Vec<Arc<dyn AgentRuntime>> =
+        vec![Arc::new(claude(machine)), Arc::new(codex(machine))];
     if let Some(scripted) = scripted {
         all.push(scripted);
     }
@@ -129,13 +138,10 @@ pub(crate) fn runtimes(machine: &Machine, scripted: Option<Arc<ScriptedRuntime>>
         .collect::<BTreeMap<_, _>>()
 }
 
-/// The Claude Code adapter. A CLI that is not on PATH is found missing by its
-/// probe, which names it.
+/// The Claude Code adapter.
 pub(crate) fn claude(machine: &Machine) -> ClaudeRuntime {
     ClaudeRuntime::new(ClaudeConfig {
-        program: machine
-            .find_program("claude")
-            .unwrap_or_else(|| PathBuf::from("claude")),
+        program: machine.program("claude"),
         asker: machine.asker(),
         random: Arc::new(|| {
             let mut bytes = [0; 16];
@@ -145,15 +151,28 @@ pub(crate) fn claude(machine: &Machine) -> ClaudeRuntime {
     })
 }
 
+/// The Codex adapter.
+pub(crate) fn codex(machine: &Machine) -> CodexRuntime {
+    CodexRuntime::new(CodexConfig {
+        program: machine.program("codex"),
+        asker: machine.asker(),
+        operator: Operator::read(&machine.operator),
+    })
+}
+
 /// The names `--runtime` takes.
 pub(crate) fn runtime_named(name: &str) -> Result<RuntimeName, CommandError> {
-    const AVAILABLE: [&str; 2] = [RuntimeName::CLAUDE_CODE, RuntimeName::SCRIPTED];
+    const AVAILABLE: [&str; 3] = [
+        RuntimeName::CLAUDE_CODE,
+        RuntimeName::CODEX,
+        RuntimeName::SCRIPTED,
+    ];
     if AVAILABLE.contains(&name) {
         return Ok(RuntimeName::new(name));
     }
     Err(CommandError::infrastructure(anyhow!(
         "the runtime {name:?} is not available; there are {}",
-        AVAILABLE.join(" and ")
+        AVAILABLE.join(", ")
     )))
 }
 

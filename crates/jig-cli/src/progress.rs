@@ -190,7 +190,11 @@ impl Model {
                     .unwrap_or("rate_limited")
                     .replace('_', " ");
                 let wait = Duration::from_millis(number_field(event, "wait_ms"));
-                let note = format!("{class}, waiting {} s", wait.as_secs_f64().ceil());
+                // An agent that asks its vendor again need not say when.
+                let note = match wait.as_secs_f64().ceil() {
+                    0.0 => format!("{class}, trying again"),
+                    seconds => format!("{class}, waiting {seconds} s"),
+                };
                 self.doing(&note);
                 vec![format!("    {note}")]
             }
@@ -439,6 +443,11 @@ mod tests {
             0,
         ));
         assert_eq!(lines, ["    rate limited, waiting 32 s"]);
+        let unknown = json!({"class": "overloaded", "wait_ms": 0});
+        assert_eq!(
+            Model::default().observe(&event(EventKind::Log, Some("rate_limited"), unknown, 0)),
+            ["    overloaded, trying again"]
+        );
         assert!(
             model
                 .live(Timestamp::EPOCH)

@@ -10,8 +10,7 @@ pub const MINIMUM_VERSION: Version = Version {
 };
 
 /// The version in the answer to `--version`: the last word of its first line.
-#[must_use]
-pub fn version_word(answer: &str) -> Option<&str> {
+pub(crate) fn version_word(answer: &str) -> Option<&str> {
     answer
         .trim_start()
         .lines()

@@ -17,6 +17,8 @@ pub mod model;
 pub mod processes;
 pub mod real;
 pub mod repo;
+pub mod streams;
+pub mod stub;
 mod wait;
 
 pub use clock::ManualClock;

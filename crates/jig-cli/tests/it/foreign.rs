@@ -8,16 +8,21 @@ use jig_runtime::dialect::{Dialect, Exit, Heard};
 use jig_runtime::line_stream::{Line, LineStream};
 use jig_runtime::{RuntimeEvent, Session};
 use jig_runtime_claude::ClaudeDialect;
+use jig_runtime_codex::CodexDialect;
 
 /// Where streams of an agent are recorded, and the beginning of their names.
-const RECORDED: [(&str, &str, &str); 3] = [
+const RECORDED: [(&str, &str, &str); 4] = [
     ("claude", "../jig-runtime-claude/tests/fixtures", ""),
+    ("codex", "../jig-runtime-codex/tests/fixtures", ""),
     ("gemini", "tests/foreign", "gemini-"),
     ("opencode", "tests/foreign", "opencode-"),
 ];
 
-fn dialects() -> [(&'static str, Box<dyn Dialect>); 1] {
-    [("claude", Box::new(ClaudeDialect::new(None)))]
+fn dialects() -> [(&'static str, Box<dyn Dialect>); 2] {
+    [
+        ("claude", Box::new(ClaudeDialect::new(None))),
+        ("codex", Box::new(CodexDialect::new(None))),
+    ]
 }
 
 /// The recordings of one agent, by name.

@@ -5,9 +5,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use jig_protocol::outcome::FailureClass;
-use jig_runtime::dialect::{Dialect, Exit, Heard};
-use jig_runtime::line_stream::{Line, LineStream};
-use jig_runtime::{RuntimeEvent, Session};
+use jig_runtime::Session;
+use jig_runtime::dialect::{Dialect, Exit};
 use jig_runtime_claude::ClaudeDialect;
 
 /// How the recorded process ended, and what has to be made of its stream.
@@ -156,39 +155,7 @@ fn recordings_are_translated_and_judged() {
 /// Every line's meaning, one per line of text.
 fn play(dialect: &mut ClaudeDialect, file: &str) -> String {
     let bytes = std::fs::read(folder().join(format!("{file}.jsonl"))).unwrap();
-    let mut stream = LineStream::default();
-    let mut lines = stream.push(&bytes);
-    lines.extend(stream.finish());
-    let mut text = String::new();
-    for line in lines {
-        let Line::Whole(line) = line else {
-            panic!("{file}: a line is too long")
-        };
-        for heard in dialect.line(&line) {
-            writeln!(text, "{}", show(&heard)).unwrap();
-        }
-    }
-    text
-}
-
-fn show(heard: &Heard) -> String {
-    match heard {
-        Heard::Event(RuntimeEvent::ToolCall { tool, input }) => format!("tool {tool} {input}"),
-        Heard::Event(RuntimeEvent::Text { text }) => format!("text {text:?}"),
-        Heard::Event(RuntimeEvent::TextDelta { text }) => format!("delta {text:?}"),
-        Heard::Event(RuntimeEvent::Log { log, text, detail }) => {
-            let names: Vec<_> = detail
-                .iter()
-                .filter_map(|detail| detail.as_object())
-                .flat_map(|detail| detail.keys().map(String::as_str))
-                .collect();
-            format!("log {log} {text:?} {}", names.join(","))
-        }
-        Heard::Event(RuntimeEvent::Retrying { class, wait }) => {
-            format!("retrying {} {wait:?}", class.as_str())
-        }
-        other => format!("{other:?}"),
-    }
+    jig_testkit::streams::play(dialect, &bytes)
 }
 
 /// The two sends of one conversation that were recorded: the second one's
@@ -228,14 +195,7 @@ fn a_recording_cut_anywhere_never_invents_an_answer() {
     let last = bytes.strip_suffix(b"\n").unwrap_or(&bytes).len();
     for cut in (0..last).step_by(97) {
         let mut dialect = ClaudeDialect::new(None);
-        let mut stream = LineStream::default();
-        let mut lines = stream.push(&bytes[..cut]);
-        lines.extend(stream.finish());
-        for line in lines {
-            if let Line::Whole(line) = line {
-                dialect.line(&line);
-            }
-        }
+        jig_testkit::streams::play(&mut dialect, &bytes[..cut]);
         let verdict = dialect.end(&mut Session::new("s"), Exit::Code(0), "");
         assert_eq!(
             verdict.outcome.unwrap_err().class,

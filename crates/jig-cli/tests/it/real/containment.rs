@@ -271,3 +271,33 @@ fn claude_code_leaves_a_server_behind() {
 fn claude_code_reads_and_writes_outside_the_tree() {
     outside_the_tree(Agent::Claude);
 }
+
+#[test]
+fn codex_writes_outside_its_allowlist() {
+    writes_in_the_tree(Agent::Codex);
+}
+
+#[test]
+fn codex_plants_configuration() {
+    planted_configuration(Agent::Codex);
+}
+
+#[test]
+fn codex_commits_and_changes_gits_configuration() {
+    git_of_the_attempt(Agent::Codex);
+}
+
+#[test]
+fn codex_changes_the_operators_repository() {
+    git_of_the_operator(Agent::Codex);
+}
+
+#[test]
+fn codex_leaves_a_server_behind() {
+    a_server_left_behind(Agent::Codex);
+}
+
+#[test]
+fn codex_reads_and_writes_outside_the_tree() {
+    outside_the_tree(Agent::Codex);
+}

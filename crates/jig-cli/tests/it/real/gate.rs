@@ -184,3 +184,8 @@ fn assert_spend(report: &Value, before: Usage, after: Usage) {
 fn three_runs_with_claude_code_are_accepted_and_recover_in_their_session() {
     three_runs(Agent::Claude);
 }
+
+#[test]
+fn three_runs_with_codex_are_accepted_and_recover_in_their_thread() {
+    three_runs(Agent::Codex);
+}

@@ -8,4 +8,5 @@
 
 mod containment;
 mod gate;
+mod mixed;
 mod world;

@@ -1,0 +1,291 @@
+//! What of the operator's own configuration a send is started with: the model
+//! provider and where it is reached, and no secret.
+
+use std::ffi::OsStr;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use jig_protocol::text;
+use jig_runtime::OperatorHome;
+use toml::{Table, Value};
+
+/// A larger configuration is none.
+const MAX_FILE: u64 = 1024 * 1024;
+
+/// What a provider's table may say: how to reach it, and the names of variables
+/// that hold what it wants to be given. Headers and tokens written out are not
+/// among them.
+const KEPT: [&str; 10] = [
+    "base_url",
+    "env_http_headers",
+    "env_key",
+    "name",
+    "request_max_retries",
+    "requires_openai_auth",
+    "stream_idle_timeout_ms",
+    "stream_max_retries",
+    "supports_websockets",
+    "wire_api",
+];
+
+/// Settings of the operator's that sends keep.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Operator {
+    settings: Table,
+    /// What was left out, for a person.
+    left_out: Vec<String>,
+}
+
+/// Where the operator's Codex keeps its files.
+pub(crate) fn directory(operator: &OperatorHome) -> PathBuf {
+    let own = operator.env.get(OsStr::new("CODEX_HOME"));
+    match own.filter(|dir| !dir.is_empty()) {
+        Some(dir) => PathBuf::from(dir),
+        None => operator.home.join(".codex"),
+    }
+}
+
+impl Operator {
+    /// Reads the operator's `config.toml`; a missing one says nothing, and one
+    /// that cannot be read is as good as missing, with a word of it.
+    #[must_use]
+    pub fn read(operator: &OperatorHome) -> Self {
+        let path = directory(operator).join("config.toml");
+        match read(&path) {
+            Ok(said) => Self::parse(&said).unwrap_or_else(|problem| Self::not_kept(&path, problem)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::default(),
+            Err(error) => Self::not_kept(&path, error.to_string()),
+        }
+    }
+
+    fn not_kept(path: &Path, problem: String) -> Self {
+        Self {
+            settings: Table::new(),
+            left_out: vec![format!(
+                "{} is not used: {problem}",
+                text::quoted(&path.display().to_string())
+            )],
+        }
+    }
+
+    /// Takes what is kept from the text of a `config.toml`.
+    ///
+    /// # Errors
+    ///
+    /// Where the text is no TOML; nothing of it is repeated, since it may hold
+    /// secrets.
+    pub fn parse(said: &str) -> Result<Self, String> {
+        let table: Table = said.parse().map_err(|error: toml::de::Error| {
+            let line = error.span().map_or(1, |span| {
+                let before = said.get(..span.start).unwrap_or(said);
+                before.matches('\n').count() + 1
+            });
+            format!("line {line} is no TOML")
+        })?;
+        let mut kept = Self::default();
+        if let Some(provider @ Value::String(_)) = table.get("model_provider") {
+            kept.keep("model_provider", provider.clone());
+        }
+        if let Some(Value::Table(providers)) = table.get("model_providers") {
+            let providers: Table = providers
+                .iter()
+                .filter_map(|(name, provider)| {
+                    let provider = kept.provider(name, provider.as_table()?);
+                    Some((name.clone(), Value::Table(provider)))
+                })
+                .collect();
+            kept.keep("model_providers", Value::Table(providers));
+        }
+        Ok(kept)
+    }
+
+    fn keep(&mut self, name: &str, value: Value) {
+        self.settings.insert(name.to_owned(), value);
+    }
+
+    fn provider(&mut self, name: &str, provider: &Table) -> Table {
+        let mut kept = Table::new();
+        let mut left_out = Vec::new();
+        for (field, value) in provider {
+            if KEPT.contains(&field.as_str()) {
+                kept.insert(field.clone(), without_password(field, value));
+            } else if let ("query_params", Value::Table(params)) = (field.as_str(), value) {
+                // The interface's version is named this way.
+                let version = params.get_key_value("api-version");
+                let version = version.map(|(name, value)| (name.clone(), value.clone()));
+                left_out.extend(params.keys().filter(|name| *name != "api-version"));
+                kept.insert(field.clone(), Value::Table(version.into_iter().collect()));
+            } else {
+                left_out.push(field);
+            }
+        }
+        if !left_out.is_empty() {
+            let fields: Vec<String> = left_out.iter().map(|field| text::quoted(field)).collect();
+            self.left_out.push(format!(
+                "of the model provider {} these settings are not passed on: {}",
+                text::quoted(name),
+                fields.join(", ")
+            ));
+        }
+        kept
+    }
+
+    /// What goes into the configuration of every send.
+    pub(crate) const fn settings(&self) -> &Table {
+        &self.settings
+    }
+
+    /// What the operator has and sends do not, in words.
+    #[must_use]
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
+    }
+
+    /// The variable from which the chosen provider takes its key, where it has
+    /// one; a role has to list it in `env`.
+    #[must_use]
+    pub fn key_variable(&self) -> Option<&str> {
+        self.chosen()?.get("env_key")?.as_str()
+    }
+
+    /// Whether sends need the login of the vendor's: they do but for a provider
+    /// of the operator's own that does not ask for it.
+    #[must_use]
+    pub fn needs_login(&self) -> bool {
+        self.chosen().is_none_or(|provider| {
+            provider.get("requires_openai_auth") == Some(&Value::Boolean(true))
+        })
+    }
+
+    fn chosen(&self) -> Option<&Table> {
+        let name = self.settings.get("model_provider")?.as_str()?;
+        let providers = self.settings.get("model_providers")?;
+        providers.get(name)?.as_table()
+    }
+}
+
+/// The address of a provider without a name and a password in it.
+fn without_password(field: &str, value: &Value) -> Value {
+    match (field, value) {
+        ("base_url", Value::String(said)) => Value::String(text::without_userinfo(said)),
+        _ => value.clone(),
+    }
+}
+
+fn read(path: &Path) -> std::io::Result<String> {
+    let file = std::fs::File::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(std::io::Error::other("it is no regular file"));
+    }
+    let mut said = String::new();
+    file.take(MAX_FILE + 1).read_to_string(&mut said)?;
+    if said.len() as u64 > MAX_FILE {
+        return Err(std::io::Error::other("it is larger than 1 MiB"));
+    }
+    Ok(said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: &str = r#"
+model = "gpt-5.5"
+model_provider = "mine"
+developer_instructions = "do as I say"
+[mcp_servers.x]
+command = "evil"
+[features]
+plugins = true
+[model_providers.mine]
+name = "mine"
+base_url = "https://user:SECRET@example.invalid/v1"
+wire_api = "responses"
+env_key = "MINE_KEY"
+env_http_headers = { "x-team" = "TEAM_VARIABLE" }
+http_headers = { authorization = "Bearer SECRET" }
+experimental_bearer_token = "SECRET"
+query_params = { api-version = "2026-01", code = "SECRET" }
+stream_max_retries = 2
+[model_providers.mine.auth]
+command = "print-token"
+[model_providers.other]
+base_url = "http://localhost:1234/v1"
+requires_openai_auth = true
+"#;
+
+    #[test]
+    fn the_provider_is_kept_without_secrets_and_nothing_else_is() {
+        let kept = Operator::parse(OWN).unwrap();
+        let expected: Table = r#"
+model_provider = "mine"
+[model_providers.mine]
+name = "mine"
+base_url = "https://example.invalid/v1"
+wire_api = "responses"
+env_key = "MINE_KEY"
+env_http_headers = { "x-team" = "TEAM_VARIABLE" }
+query_params = { api-version = "2026-01" }
+stream_max_retries = 2
+[model_providers.other]
+base_url = "http://localhost:1234/v1"
+requires_openai_auth = true
+"#
+        .parse()
+        .unwrap();
+        assert_eq!(kept.settings, expected);
+        assert_eq!(
+            kept.left_out(),
+            [
+                "of the model provider `mine` these settings are not passed on: `auth`, \
+                 `experimental_bearer_token`, `http_headers`, `code`"
+            ]
+        );
+        assert_eq!(kept.key_variable(), Some("MINE_KEY"));
+        assert!(!kept.needs_login());
+    }
+
+    #[test]
+    fn a_login_is_needed_unless_a_provider_of_ones_own_does_without() {
+        let needs = |said: &str| Operator::parse(said).unwrap().needs_login();
+        assert!(needs(""));
+        assert!(needs("model_provider = \"openai\""));
+        assert!(needs(
+            &OWN.replace("provider = \"mine\"", "provider = \"other\"")
+        ));
+        assert!(!needs(OWN));
+    }
+
+    #[test]
+    fn a_configuration_that_cannot_be_read_is_told_without_its_text() {
+        let dir = tempfile::tempdir().unwrap();
+        let operator = OperatorHome {
+            home: dir.path().to_owned(),
+            env: Default::default(),
+        };
+        assert_eq!(Operator::read(&operator), Operator::default());
+        let path = dir.path().join(".codex/config.toml");
+        std::fs::create_dir_all(&path).unwrap();
+        let read = |operator: &OperatorHome| Operator::read(operator).left_out().concat();
+        assert!(read(&operator).ends_with("config.toml` is not used: it is no regular file"));
+        std::fs::remove_dir(&path).unwrap();
+        std::fs::write(&path, "a = 1\nSECRET [").unwrap();
+        assert!(read(&operator).ends_with("config.toml` is not used: line 2 is no TOML"));
+        std::fs::write(&path, OWN).unwrap();
+        assert_eq!(Operator::read(&operator), Operator::parse(OWN).unwrap());
+    }
+
+    #[test]
+    fn the_operators_own_directory_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut operator = OperatorHome {
+            home: dir.path().to_owned(),
+            env: Default::default(),
+        };
+        let own = dir.path().join("own");
+        std::fs::create_dir(&own).unwrap();
+        std::fs::write(own.join("config.toml"), OWN).unwrap();
+        operator.env.insert("CODEX_HOME".into(), own.into());
+        assert_eq!(Operator::read(&operator).key_variable(), Some("MINE_KEY"));
+    }
+}
