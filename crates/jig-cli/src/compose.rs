@@ -15,6 +15,7 @@ use jig_protocol::limits;
 use jig_protocol::time::Clock;
 use jig_runtime::probe::Asker;
 use jig_runtime::{AgentRuntime, OperatorHome, Runtimes};
+use jig_runtime_acp::AcpRuntime;
 use jig_runtime_claude::{ClaudeConfig, ClaudeRuntime};
 use jig_runtime_codex::{CodexConfig, CodexRuntime, Operator};
 use jig_runtime_scripted::ScriptedRuntime;
@@ -103,7 +104,7 @@ impl Machine {
     }
 
     /// How agent CLIs are asked who they are: with nothing of the operator's.
-    fn asker(&self) -> Asker {
+    pub(crate) fn asker(&self) -> Asker {
         let home = self.empty_home.path();
         Asker {
             host: self.host.clone(),
@@ -126,12 +127,20 @@ impl Machine {
     }
 }
 
-/// Every runtime this build has; `scripted` only with a script.
-pub(crate) fn runtimes(machine: &Machine, scripted: Option<Arc<ScriptedRuntime>>) -> Runtimes {
+/// Every runtime this build has; `scripted` only with a script, and of the
+/// operator's agents those that are in use.
+pub(crate) fn runtimes(
+    machine: &Machine,
+    scripted: Option<Arc<ScriptedRuntime>>,
+    agents: Vec<AcpRuntime>,
+) -> Runtimes {
     let mut all: Vec<Arc<dyn AgentRuntime>> =
         vec![Arc::new(claude(machine)), Arc::new(codex(machine))];
     if let Some(scripted) = scripted {
         all.push(scripted);
+    }
+    for agent in agents {
+        all.push(Arc::new(agent));
     }
     all.into_iter()
         .map(|runtime| (runtime.name(), runtime))
@@ -162,18 +171,16 @@ pub(crate) fn codex(machine: &Machine) -> CodexRuntime {
 
 /// The names `--runtime` takes.
 pub(crate) fn runtime_named(name: &str) -> Result<RuntimeName, CommandError> {
-    const AVAILABLE: [&str; 3] = [
-        RuntimeName::CLAUDE_CODE,
-        RuntimeName::CODEX,
-        RuntimeName::SCRIPTED,
-    ];
-    if AVAILABLE.contains(&name) {
-        return Ok(RuntimeName::new(name));
-    }
-    Err(CommandError::infrastructure(anyhow!(
-        "the runtime {name:?} is not available; there are {}",
-        AVAILABLE.join(", ")
-    )))
+    RuntimeName::parse(name).map_err(|wrong| {
+        let why = match wrong {
+            Some(wrong) => format!("the runtime {name:?} names no agent: {wrong}"),
+            None => format!(
+                "the runtime {name:?} is not available; there are {} and acp:<name>",
+                RuntimeName::KNOWN.join(", ")
+            ),
+        };
+        CommandError::infrastructure(anyhow!(why))
+    })
 }
 
 /// Random bytes from the operating system.

@@ -12,6 +12,7 @@ mod compose;
 mod definition_file;
 mod evidence;
 mod exit_code;
+mod operator_agents;
 mod output;
 mod progress;
 mod report;

@@ -1,15 +1,11 @@
 //! The files of the operator's that an agent needs in a role's HOME.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use jig_protocol::outcome::FailureClass;
-use jig_runtime::{OperatorHome, Seed, SeedError};
+use jig_runtime::{OperatorHome, Seed, SeedError, login};
 
 use crate::agents::SeedPath;
-
-/// A login or a configuration is a few kilobytes.
-const MAX_FILE: u64 = 1024 * 1024;
 
 /// Reads the files that are named.
 ///
@@ -25,7 +21,7 @@ pub(crate) fn read(
     for path in paths {
         let path = path.as_path();
         let at = operator.home.join(path);
-        let content = read_one(&at).map_err(|error| SeedError {
+        let content = login::read(&at).map_err(|error| SeedError {
             class: FailureClass::Auth,
             message: format!("{} cannot be read for agent {agent}: {error}", at.display()),
             hint: format!(
@@ -53,22 +49,6 @@ fn parents(path: &Path) -> Vec<PathBuf> {
         .collect();
     above.reverse();
     above
-}
-
-fn read_one(path: &Path) -> std::io::Result<Vec<u8>> {
-    // Asked before it is opened: opening a pipe would wait.
-    let is_small_file = |meta: &std::fs::Metadata| meta.is_file() && meta.len() <= MAX_FILE;
-    let odd = || std::io::Error::other("not a small regular file");
-    if !is_small_file(&std::fs::metadata(path)?) {
-        return Err(odd());
-    }
-    let file = std::fs::File::open(path)?;
-    if !is_small_file(&file.metadata()?) {
-        return Err(odd());
-    }
-    let mut content = Vec::new();
-    file.take(MAX_FILE).read_to_end(&mut content)?;
-    Ok(content)
 }
 
 #[cfg(test)]
@@ -104,7 +84,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("dir")).unwrap();
         let big = std::fs::File::create(dir.path().join("big")).unwrap();
-        big.set_len(MAX_FILE + 1).unwrap();
+        big.set_len(9 * 1024 * 1024).unwrap();
         let operator = OperatorHome {
             home: dir.path().to_owned(),
             env: Default::default(),

@@ -19,7 +19,10 @@ pub(crate) fn verdict(
 ) -> Verdict {
     let Some(result) = &dialect.result else {
         return Verdict {
-            outcome: Err(without_result(exit, stderr)),
+            outcome: Err(match exit {
+                Exit::GivenUp => refused_login(dialect.refused_logins),
+                exit => without_result(exit, stderr),
+            }),
             usage: None,
         };
     };
@@ -162,6 +165,12 @@ fn message(result: &Value, stderr: &str) -> String {
 
 fn is_unknown_session(message: &str) -> bool {
     message.contains("No conversation found with session ID")
+}
+
+/// The failure of a process that was ended because it asked on in vain.
+fn refused_login(times: u32) -> Failure {
+    let message = format!("the vendor refused the login {times} times");
+    Failure::new(FailureClass::Auth, message).with_hint(LOG_IN)
 }
 
 /// The failure of a process that ended without a result line.

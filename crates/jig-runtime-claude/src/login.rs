@@ -1,22 +1,18 @@
 //! The operator's login: where it lies, what of it a role receives, and until
 //! when it is good.
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use jig_protocol::outcome::FailureClass;
 use jig_protocol::time::Timestamp;
-use jig_runtime::{OperatorHome, Seed, SeedError};
-use serde_json::{Map, Value};
+use jig_runtime::{OperatorHome, Seed, SeedError, login};
+use serde_json::{Map, Value, json};
 
 /// Below HOME: the login itself.
 const CREDENTIALS: &str = ".claude/.credentials.json";
 
 /// Below HOME: what the CLI remembers of its user.
 const STATE: &str = ".claude.json";
-
-/// A login is a few hundred bytes; a file beyond this is none.
-const MAX_FILE: u64 = 8 * 1024 * 1024;
 
 /// The parts of the CLI's state that tell it that its first-run questions were
 /// answered. Everything else, such as projects and the secrets of their tool
@@ -65,33 +61,21 @@ impl Places {
 /// When there is no login, or what there is makes no sense.
 pub(crate) fn seed(operator: &OperatorHome, keychain: Option<Vec<u8>>) -> Result<Seed, SeedError> {
     let places = Places::of(operator);
-    let login = match keychain {
-        Some(login) => login,
-        None => read(&places.credentials).map_err(|error| {
-            let keychain = if cfg!(target_os = "macos") {
-                "neither the keychain nor "
-            } else {
-                ""
-            };
-            let verb = if cfg!(target_os = "macos") {
-                "holds"
-            } else {
-                "does not hold"
-            };
-            no_login(format!(
-                "{keychain}{} {verb} a Claude Code login ({error})",
-                places.credentials.display()
-            ))
-        })?,
+    let said = match keychain {
+        Some(said) => said,
+        None => login::read(&places.credentials).map_err(|error| missing(&places, &error))?,
     };
-    if !serde_json::from_slice::<Value>(&login).is_ok_and(|value| value.is_object()) {
+    let said: Value = serde_json::from_slice(&said).unwrap_or_default();
+    let Some(login) = kept_login(&said) else {
         return Err(no_login(
             "the Claude Code login is not in a form jig knows".to_owned(),
         ));
-    }
-    let expires_at = expires_at(&login);
+    };
+    let expires_at = said["claudeAiOauth"]["expiresAt"]
+        .as_i64()
+        .map(Timestamp::from_millis);
     let mut files = vec![(PathBuf::from(CREDENTIALS), login)];
-    if let Some(state) = read(&places.state)
+    if let Some(state) = login::read(&places.state)
         .ok()
         .and_then(|state| kept_state(&state))
     {
@@ -104,6 +88,28 @@ pub(crate) fn seed(operator: &OperatorHome, keychain: Option<Vec<u8>>) -> Result
     })
 }
 
+fn missing(places: &Places, error: &std::io::Error) -> SeedError {
+    let (keychain, verb) = match cfg!(target_os = "macos") {
+        true => ("neither the keychain nor ", "holds"),
+        false => ("", "does not hold"),
+    };
+    let file = places.credentials.display();
+    no_login(format!(
+        "{keychain}{file} {verb} a Claude Code login ({error})"
+    ))
+}
+
+/// The part of the login that the CLI needs: without what it holds for other
+/// servers, and without the refresh token. The CLI works without one (as long as
+/// the access token is good); used in a HOME that is thrown away, a token that
+/// can be used once would log the operator out.
+fn kept_login(said: &Value) -> Option<Vec<u8>> {
+    let mut account = said.get("claudeAiOauth")?.as_object()?.clone();
+    account.get("accessToken")?.as_str()?;
+    account.remove("refreshToken");
+    serde_json::to_vec(&json!({ "claudeAiOauth": account })).ok()
+}
+
 fn no_login(message: String) -> SeedError {
     SeedError {
         class: FailureClass::Auth,
@@ -111,18 +117,6 @@ fn no_login(message: String) -> SeedError {
         hint: "log in with `claude /login`; or put ANTHROPIC_API_KEY into the role's `env` and run with --no-seed-auth"
             .to_owned(),
     }
-}
-
-/// A regular file's content, bounded.
-fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    let file = std::fs::File::open(path)?;
-    let meta = file.metadata()?;
-    if !meta.is_file() || meta.len() > MAX_FILE {
-        return Err(std::io::Error::other("not a small regular file"));
-    }
-    let mut content = Vec::new();
-    file.take(MAX_FILE).read_to_end(&mut content)?;
-    Ok(content)
 }
 
 /// The parts of the state that a role receives.
@@ -135,20 +129,15 @@ fn kept_state(state: &[u8]) -> Option<Vec<u8>> {
     serde_json::to_vec(&Value::Object(kept)).ok()
 }
 
-/// Until when a login is good; `None` when it does not say.
-pub(crate) fn expires_at(login: &[u8]) -> Option<Timestamp> {
-    let login: Value = serde_json::from_slice(login).ok()?;
-    login["claudeAiOauth"]["expiresAt"]
-        .as_i64()
-        .map(Timestamp::from_millis)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
-    const LOGIN: &str =
-        r#"{"claudeAiOauth":{"accessToken":"a","refreshToken":"r","expiresAt":1764541315000}}"#;
+    const LOGIN: &str = r#"{"claudeAiOauth":{"accessToken":"a","refreshToken":"r","expiresAt":1764541315000},"mcpOAuth":{"x":{"accessToken":"b"}}}"#;
+
+    const COPY: &str = r#"{"claudeAiOauth":{"accessToken":"a","expiresAt":1764541315000}}"#;
 
     fn operator(dir: &Path) -> OperatorHome {
         OperatorHome {
@@ -173,7 +162,7 @@ mod tests {
         let seed = seed(&operator(dir.path()), None).unwrap();
         assert_eq!(
             seed.files[0],
-            (PathBuf::from(CREDENTIALS), LOGIN.as_bytes().to_vec())
+            (PathBuf::from(CREDENTIALS), COPY.as_bytes().to_vec())
         );
         assert_eq!(
             seed.files[1],
@@ -193,8 +182,9 @@ mod tests {
     fn the_keychain_goes_before_the_file() {
         let dir = tempfile::tempdir().unwrap();
         write(dir.path().join(CREDENTIALS), LOGIN);
-        let seed = seed(&operator(dir.path()), Some(b"{}".to_vec())).unwrap();
-        assert_eq!(seed.files, [(PathBuf::from(CREDENTIALS), b"{}".to_vec())]);
+        let other = br#"{"claudeAiOauth":{"accessToken":"k"}}"#.to_vec();
+        let seed = seed(&operator(dir.path()), Some(other.clone())).unwrap();
+        assert_eq!(seed.files, [(PathBuf::from(CREDENTIALS), other)]);
         assert_eq!(seed.expires_at, None);
     }
 
@@ -217,10 +207,15 @@ mod tests {
         assert_eq!(error.class, FailureClass::Auth);
         assert!(error.message.contains(".credentials.json"), "{error}");
         assert!(error.hint.contains("--no-seed-auth"));
-        write(dir.path().join(CREDENTIALS), "not json");
-        assert!(seed(&operator(dir.path()), None).is_err());
-        let fifo = dir.path().join("dir");
-        std::fs::create_dir(&fifo).unwrap();
-        assert!(read(&fifo).is_err());
+        for odd in [
+            "not json",
+            "{}",
+            "[]",
+            r#"{"claudeAiOauth":{"refreshToken":"r"}}"#,
+        ] {
+            write(dir.path().join(CREDENTIALS), odd);
+            let error = seed(&operator(dir.path()), None).unwrap_err();
+            assert!(error.message.contains("form jig knows"), "{error}");
+        }
     }
 }

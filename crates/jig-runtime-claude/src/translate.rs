@@ -30,6 +30,8 @@ pub struct ClaudeDialect {
     streamed: BTreeSet<String>,
     /// The message being streamed.
     streaming: Option<String>,
+    /// How often the vendor refused the login, without anything in between.
+    pub(crate) refused_logins: u32,
 }
 
 impl ClaudeDialect {
@@ -85,13 +87,7 @@ impl ClaudeDialect {
         let subtype = text(value, "subtype");
         match subtype {
             "" => {}
-            "api_retry" => heard.push(Heard::Event(RuntimeEvent::Retrying {
-                class: retry_class(value),
-                wait: value
-                    .get("retry_delay_ms")
-                    .and_then(Value::as_u64)
-                    .map(Duration::from_millis),
-            })),
+            "api_retry" => self.retry(value, heard),
             // Progress ticks; their bytes have done their duty.
             "status" | "thinking_tokens" => {}
             "init" => {
@@ -103,6 +99,25 @@ impl ClaudeDialect {
                 heard.push(log(subtype, init_text(value), Some(init_detail(value))));
             }
             _ => heard.push(log(subtype, system_text(value), None)),
+        }
+    }
+
+    /// The CLI is about to ask again. A login that was refused twice will be
+    /// refused the other times as well, three minutes long.
+    fn retry(&mut self, value: &Value, heard: &mut Vec<Heard>) {
+        let class = retry_class(value);
+        let wait = value.get("retry_delay_ms").and_then(Value::as_u64);
+        heard.push(Heard::Event(RuntimeEvent::Retrying {
+            class,
+            wait: wait.map(Duration::from_millis),
+        }));
+        if class != FailureClass::Auth {
+            self.refused_logins = 0;
+            return;
+        }
+        self.refused_logins += 1;
+        if self.refused_logins > 1 {
+            heard.push(Heard::Within(Some(Duration::ZERO)));
         }
     }
 

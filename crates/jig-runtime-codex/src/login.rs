@@ -1,59 +1,172 @@
 //! What a role receives of the operator's login.
 
-use std::io::Read as _;
-use std::path::Path;
-
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use jig_protocol::outcome::FailureClass;
-use jig_runtime::{OperatorHome, Seed, SeedError};
+use jig_protocol::time::Timestamp;
+use jig_runtime::{OperatorHome, Seed, SeedError, login};
 use serde_json::Value;
 
 use crate::command_line;
 use crate::operator::{self, Operator};
 
-/// A larger file is no login.
-const MAX_FILE: u64 = 1024 * 1024;
-
 /// The operator's login, or nothing where the model provider asks for none.
+///
+/// # Errors
+///
+/// When there is no login, or what there is makes no sense.
 pub(crate) fn seed(operator: &OperatorHome, settings: &Operator) -> Result<Seed, SeedError> {
     if !settings.needs_login() {
-        return Ok(Seed {
-            files: Vec::new(),
-            dirs: Vec::new(),
-            expires_at: None,
-        });
+        return Ok(Seed::default());
     }
     let path = operator::directory(operator).join("auth.json");
-    let login = read(&path)
-        .map_err(|error| no_login(format!("{} holds no Codex login ({error})", path.display())))?;
-    if !serde_json::from_slice::<Value>(&login).is_ok_and(|value| value.is_object()) {
-        return Err(no_login(format!(
-            "{} is not in a form jig knows",
-            path.display()
-        )));
-    }
+    let shown = path.display();
+    let said = login::read(&path)
+        .map_err(|error| no_login(format!("{shown} does not hold a Codex login ({error})")))?;
+    let said: Value = serde_json::from_slice(&said).unwrap_or_default();
+    let Some((login, expires_at)) = kept(said) else {
+        return Err(no_login(format!("{shown} is not in a form jig knows")));
+    };
     Ok(Seed {
         files: vec![(command_line::login_file(), login)],
         dirs: vec![command_line::HOME.into()],
-        expires_at: None,
+        expires_at,
     })
+}
+
+/// The login with an empty refresh token, and until when it is good.
+///
+/// The CLI takes a login without the field for none, and works with an empty one
+/// as long as the access token is good. Used in a HOME that is thrown away, a
+/// token that can be used once would log the operator out.
+fn kept(mut login: Value) -> Option<(Vec<u8>, Option<Timestamp>)> {
+    let has_key = login["OPENAI_API_KEY"].is_string();
+    let access = login["tokens"]["access_token"].as_str().map(str::to_owned);
+    if !has_key && access.is_none() {
+        return None;
+    }
+    if let Some(tokens) = login.get_mut("tokens").and_then(Value::as_object_mut) {
+        tokens.insert("refresh_token".to_owned(), "".into());
+    }
+    // A key goes before the tokens, and does not expire.
+    let expires_at = access.filter(|_| !has_key).and_then(|token| expiry(&token));
+    Some((serde_json::to_vec(&login).ok()?, expires_at))
+}
+
+/// Until when a JSON Web Token says it is good.
+fn expiry(token: &str) -> Option<Timestamp> {
+    let claims = token.split('.').nth(1)?;
+    let claims = BASE64_URL_SAFE_NO_PAD.decode(claims).ok()?;
+    let claims: Value = serde_json::from_slice(&claims).ok()?;
+    let seconds = claims.get("exp")?.as_i64()?;
+    Some(Timestamp::from_millis(seconds.checked_mul(1_000)?))
 }
 
 fn no_login(message: String) -> SeedError {
     SeedError {
         class: FailureClass::Auth,
         message,
-        hint: "log in with `codex login`; or name a model provider with an `env_key` in Codex's config.toml, and put that variable into the role's `env`"
+        hint: "log in with `codex login`; or put CODEX_API_KEY into the role's `env` and run with --no-seed-auth; or name a model provider with an `env_key` in Codex's config.toml and put that variable into `env`"
             .to_owned(),
     }
 }
 
-fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    let file = std::fs::File::open(path)?;
-    let meta = file.metadata()?;
-    if !meta.is_file() || meta.len() > MAX_FILE {
-        return Err(std::io::Error::other("not a small regular file"));
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn token(claims: &Value) -> String {
+        let claims = BASE64_URL_SAFE_NO_PAD.encode(claims.to_string());
+        format!("e30.{claims}.c2ln")
     }
-    let mut content = Vec::new();
-    file.take(MAX_FILE).read_to_end(&mut content)?;
-    Ok(content)
+
+    fn operator(dir: &Path) -> OperatorHome {
+        OperatorHome {
+            home: dir.to_owned(),
+            env: Default::default(),
+        }
+    }
+
+    fn seeded(login: &str) -> Result<Seed, SeedError> {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join(".codex")).unwrap();
+        std::fs::write(dir.path().join(".codex/auth.json"), login).unwrap();
+        seed(&operator(dir.path()), &Operator::default())
+    }
+
+    #[test]
+    fn the_copy_has_no_refresh_token_and_says_how_long_it_is_good() {
+        let access = token(&json!({"exp": 1_764_541_315}));
+        let mut login = json!({"OPENAI_API_KEY": null, "last_refresh": "2026-11-01T00:00:00Z",
+            "tokens": {"id_token": "i", "access_token": access, "refresh_token": "REFRESH",
+            "account_id": "a"}});
+        let seed = seeded(&login.to_string()).unwrap();
+        let (path, copy) = &seed.files[0];
+        assert_eq!(path, &PathBuf::from(".codex/auth.json"));
+        login["tokens"]["refresh_token"] = "".into();
+        assert_eq!(serde_json::from_slice::<Value>(copy).unwrap(), login);
+        assert_eq!(seed.dirs, [PathBuf::from(".codex")]);
+        let expires = Timestamp::from_millis(1_764_541_315_000);
+        assert_eq!(seed.expires_at, Some(expires));
+    }
+
+    #[test]
+    fn a_key_does_not_expire() {
+        let access = token(&json!({"exp": 1}));
+        for login in [
+            json!({"OPENAI_API_KEY": "k"}),
+            json!({"OPENAI_API_KEY": "k", "tokens": {"access_token": access}}),
+        ] {
+            assert_eq!(seeded(&login.to_string()).unwrap().expires_at, None);
+        }
+    }
+
+    #[test]
+    fn an_odd_token_says_nothing_of_its_end() {
+        for odd in [
+            "",
+            "a",
+            "a.b.c",
+            "a.!.c",
+            &token(&json!({"exp": "soon"})),
+            &token(&json!([])),
+        ] {
+            let login = json!({"tokens": {"access_token": odd}});
+            assert_eq!(
+                seeded(&login.to_string()).unwrap().expires_at,
+                None,
+                "{odd}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_login_is_an_auth_error_with_a_way_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let missing = seed(&operator(dir.path()), &Operator::default()).unwrap_err();
+        assert!(
+            missing.message.contains("auth.json does not hold"),
+            "{missing}"
+        );
+        let mut errors = vec![missing];
+        for odd in ["", "not json", "{}", r#"{"tokens":{"refresh_token":"r"}}"#] {
+            errors.push(seeded(odd).unwrap_err());
+        }
+        for error in errors {
+            assert_eq!(error.class, FailureClass::Auth);
+            assert!(error.hint.contains("codex login"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_provider_of_ones_own_needs_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = "model_provider = \"m\"\n[model_providers.m]\nenv_key = \"K\"\n";
+        let seed = seed(&operator(dir.path()), &Operator::parse(own).unwrap()).unwrap();
+        assert!(seed.files.is_empty() && seed.dirs.is_empty());
+    }
 }

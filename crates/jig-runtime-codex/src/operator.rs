@@ -2,15 +2,11 @@
 //! provider and where it is reached, and no secret.
 
 use std::ffi::OsStr;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use jig_protocol::text;
-use jig_runtime::OperatorHome;
+use jig_runtime::{OperatorHome, login};
 use toml::{Table, Value};
-
-/// A larger configuration is none.
-const MAX_FILE: u64 = 1024 * 1024;
 
 /// What a provider's table may say: how to reach it, and the names of variables
 /// that hold what it wants to be given. Headers and tokens written out are not
@@ -51,8 +47,9 @@ impl Operator {
     #[must_use]
     pub fn read(operator: &OperatorHome) -> Self {
         let path = directory(operator).join("config.toml");
-        match read(&path) {
-            Ok(said) => Self::parse(&said).unwrap_or_else(|problem| Self::not_kept(&path, problem)),
+        match login::read(&path) {
+            Ok(said) => Self::parse(&String::from_utf8_lossy(&said))
+                .unwrap_or_else(|problem| Self::not_kept(&path, problem)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::default(),
             Err(error) => Self::not_kept(&path, error.to_string()),
         }
@@ -172,19 +169,6 @@ fn without_password(field: &str, value: &Value) -> Value {
     }
 }
 
-fn read(path: &Path) -> std::io::Result<String> {
-    let file = std::fs::File::open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(std::io::Error::other("it is no regular file"));
-    }
-    let mut said = String::new();
-    file.take(MAX_FILE + 1).read_to_string(&mut said)?;
-    if said.len() as u64 > MAX_FILE {
-        return Err(std::io::Error::other("it is larger than 1 MiB"));
-    }
-    Ok(said)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,7 +251,7 @@ requires_openai_auth = true
         let path = dir.path().join(".codex/config.toml");
         std::fs::create_dir_all(&path).unwrap();
         let read = |operator: &OperatorHome| Operator::read(operator).left_out().concat();
-        assert!(read(&operator).ends_with("config.toml` is not used: it is no regular file"));
+        assert!(read(&operator).ends_with("config.toml` is not used: not a small regular file"));
         std::fs::remove_dir(&path).unwrap();
         std::fs::write(&path, "a = 1\nSECRET [").unwrap();
         assert!(read(&operator).ends_with("config.toml` is not used: line 2 is no TOML"));

@@ -41,6 +41,12 @@ impl CodexRuntime {
         Self { config }
     }
 
+    /// The variable from which the operator's model provider takes its key.
+    #[must_use]
+    pub fn key_variable(&self) -> Option<&str> {
+        self.config.operator.key_variable()
+    }
+
     async fn ask_who_it_is(&self) -> Result<Capabilities, ProbeError> {
         let CodexConfig {
             program,

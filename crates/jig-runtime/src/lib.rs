@@ -13,6 +13,7 @@
 pub mod dialect;
 pub mod failure;
 pub mod line_stream;
+pub mod login;
 pub mod probe;
 pub mod runtime;
 pub mod session;

@@ -159,6 +159,7 @@ fn doctor(env: &Env, code: i32, name: &str) -> (String, String, Option<String>) 
         [
             "git",
             "claude-code",
+            "codex",
             "sandbox",
             "data directory",
             "free disk"
@@ -227,10 +228,7 @@ fn doctor_says_what_is_missing_and_what_to_do_about_it() {
         (level.as_str(), detail.as_str()),
         ("warning", "version 2.1.332, not logged in")
     );
-    assert!(advice.unwrap().contains("`claude`"));
-    env.file("home/.claude/.credentials.json", "{}");
-    let logged_in = ("ok".into(), "version 2.1.332, logged in".into(), None);
-    assert_eq!(doctor(&env, 0, "claude-code"), logged_in);
+    assert!(advice.unwrap().contains("`claude /login`"));
 
     let env = with_programs(&[("git", "#!/bin/sh\necho git version 2.30.2\n")]);
     let (level, detail, advice) = doctor(&env, 1, "git");
@@ -240,6 +238,138 @@ fn doctor_says_what_is_missing_and_what_to_do_about_it() {
     let (level, _, advice) = doctor(&with_programs(&[]), 1, "git");
     assert_eq!(level, "problem");
     assert!(advice.unwrap().contains("install git 2.41"));
+}
+
+/// What it says of Codex.
+const CODEX: (&str, &str) = (
+    "codex",
+    "#!/bin/sh\ncase \"$1\" in --version) echo codex-cli 0.171.0;; *) echo '[SESSION_ID] --json \
+     --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox --output-schema';; esac\n",
+);
+
+/// A secret of a login or of a variable: told nowhere.
+const SECRET: &str = "SECRET-OF-THE-OPERATOR";
+
+#[test]
+fn doctor_says_of_each_agent_whether_it_is_logged_in_and_no_secret() {
+    let claude = |until: i64| {
+        json!({"claudeAiOauth": {"accessToken": SECRET, "refreshToken": SECRET, "expiresAt": until}})
+            .to_string()
+    };
+    let token = |until: i64| {
+        use base64::Engine as _;
+        let claims = json!({"exp": until, "email": SECRET}).to_string();
+        format!(
+            "e30.{}.c2ln",
+            base64::prelude::BASE64_URL_SAFE_NO_PAD.encode(claims)
+        )
+    };
+    let codex = |until: i64| {
+        let tokens = json!({"access_token": token(until), "refresh_token": SECRET});
+        json!({"OPENAI_API_KEY": null, "tokens": tokens}).to_string()
+    };
+    let key = json!({"OPENAI_API_KEY": SECRET}).to_string();
+    let own = "model_provider = \"mine\"\n[model_providers.mine]\nenv_key = \"MINE_KEY\"\n\
+               http_headers = {x = \"SECRET-OF-THE-OPERATOR\"}\n";
+    let (claude_file, codex_file) = (".claude/.credentials.json", ".codex/auth.json");
+    let config = ".codex/config.toml";
+    let v = "version 2.1.332,";
+    let c = "version 0.171.0,";
+    let far = 4_102_444_800;
+    for (agent, files, variable, level, detail) in [
+        (
+            "claude-code",
+            vec![],
+            "",
+            "warning",
+            format!("{v} not logged in"),
+        ),
+        (
+            "claude-code",
+            vec![(claude_file, "{".to_owned())],
+            "",
+            "warning",
+            format!("{v} not logged in"),
+        ),
+        (
+            "claude-code",
+            vec![(claude_file, claude(far * 1000))],
+            "",
+            "ok",
+            format!("{v} logged in until 2100-01-01T00:00:00.000000Z"),
+        ),
+        (
+            "claude-code",
+            vec![(claude_file, claude(1000))],
+            "",
+            "warning",
+            format!("{v} login expired at 1970-01-01T00:00:01.000000Z"),
+        ),
+        (
+            "claude-code",
+            vec![],
+            "ANTHROPIC_API_KEY",
+            "ok",
+            format!("{v} not logged in, ANTHROPIC_API_KEY set"),
+        ),
+        ("codex", vec![], "", "warning", format!("{c} not logged in")),
+        (
+            "codex",
+            vec![(codex_file, key)],
+            "",
+            "ok",
+            format!("{c} logged in"),
+        ),
+        (
+            "codex",
+            vec![(codex_file, codex(far))],
+            "",
+            "ok",
+            format!("{c} logged in until 2100-01-01T00:00:00.000000Z"),
+        ),
+        (
+            "codex",
+            vec![(codex_file, codex(1))],
+            "",
+            "warning",
+            format!("{c} login expired at 1970-01-01T00:00:01.000000Z"),
+        ),
+        (
+            "codex",
+            vec![],
+            "CODEX_API_KEY",
+            "ok",
+            format!("{c} not logged in, CODEX_API_KEY set"),
+        ),
+        (
+            "codex",
+            vec![(config, own.to_owned())],
+            "MINE_KEY",
+            "warning",
+            format!("{c} needs no login, MINE_KEY set"),
+        ),
+    ] {
+        let mut env = with_programs(&[GIT, CLAUDE, CODEX]);
+        for (file, content) in &files {
+            env.file(&format!("home/{file}"), content);
+        }
+        if !variable.is_empty() {
+            env.vars.insert(variable.into(), SECRET.into());
+        }
+        let found = doctor(&env, 0, agent);
+        assert_eq!((found.0.as_str(), found.1), (level, detail));
+        assert_eq!(found.2.is_some(), level == "warning");
+        for args in [&["doctor"][..], &["doctor", "--json"]] {
+            let done = jig(&env, args);
+            let said = format!("{}{}", done.stdout, done.stderr);
+            assert!(!said.contains(SECRET), "{said}");
+        }
+        // What was read is as it was, and nothing was added.
+        for (file, content) in files {
+            let now = std::fs::read_to_string(env.path("home").join(file)).unwrap();
+            assert_eq!(now, content);
+        }
+    }
 }
 
 #[test]

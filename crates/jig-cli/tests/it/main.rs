@@ -2,6 +2,8 @@
 
 // `cfg(test)` tells clippy that helpers are test code too.
 #[cfg(test)]
+mod acp;
+#[cfg(test)]
 mod boundary;
 #[cfg(test)]
 mod definitions;

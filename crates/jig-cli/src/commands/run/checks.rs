@@ -12,10 +12,13 @@ use jig_git::Git;
 use jig_git::repository::{Base, Head, Repository};
 use jig_protocol::definition::RuntimeName;
 use jig_runtime::{Capabilities, Runtimes};
+use jig_runtime_acp::AcpRuntime;
 
 use super::request::Request;
 use crate::cancel::Interrupt;
+use crate::compose::Machine;
 use crate::exit_code::{CommandError, Exit};
+use crate::operator_agents::OperatorAgents;
 
 /// The repository, as far as the run is admitted on it.
 #[derive(Debug)]
@@ -204,6 +207,25 @@ pub(crate) fn runtimes_in_use(request: &Request) -> BTreeSet<RuntimeName> {
         .filter_map(|phase| definition.roster.get(phase.owner()?))
         .map(|role| definition.runtime_of(role, replaces_all, replaces_default))
         .collect()
+}
+
+/// Those of the operator's agents that are in use.
+pub(crate) fn agents_in_use(
+    machine: &Machine,
+    data_dir: &Path,
+    in_use: &BTreeSet<RuntimeName>,
+) -> Result<Vec<AcpRuntime>, CommandError> {
+    let names: Vec<&str> = in_use.iter().filter_map(RuntimeName::acp_agent).collect();
+    if names.is_empty() {
+        // A file that nobody asks for may say what it likes.
+        return Ok(Vec::new());
+    }
+    let agents = OperatorAgents::read(data_dir).map_err(CommandError::usage)?;
+    let runtime = |name: &str| {
+        let runtime = agents.runtime(machine, name);
+        runtime.ok_or_else(|| agents.missing(name))
+    };
+    names.into_iter().map(runtime).collect()
 }
 
 /// Asks every runtime in use who it is.

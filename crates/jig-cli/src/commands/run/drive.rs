@@ -89,8 +89,9 @@ pub(crate) async fn execute(order: Order, settings: &Settings) -> Result<RunRepo
         .script
         .take()
         .map(|script| scripted(&machine, script));
-    let runtimes = compose::runtimes(&machine, scripted.clone());
     let in_use = checks::runtimes_in_use(&request);
+    let agents = checks::agents_in_use(&machine, &data_dir, &in_use)?;
+    let runtimes = compose::runtimes(&machine, scripted.clone(), agents);
     let known = or_interrupt(&mut interrupt, checks::probe(&runtimes, &in_use)).await?;
     known
         .values()

@@ -1,11 +1,11 @@
-//! `jig doctor`: what this machine offers, and what to do about what it lacks.
+//! What there is to look at, and how it is told.
 
 use std::path::{Path, PathBuf};
 
-use jig_runtime::{AgentRuntime as _, ProbeError};
 use serde::Serialize;
 
-use crate::compose::{self, Machine};
+use super::agents;
+use crate::compose::Machine;
 use crate::evidence::{json_line, open_if_any};
 use crate::exit_code::{CommandError, CommandResult, Exit};
 use crate::output;
@@ -17,7 +17,7 @@ const FREE_BYTES: u64 = 1024 * 1024 * 1024;
 /// How a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Level {
+pub(super) enum Level {
     /// As it should be.
     Ok,
     /// Something works less well, or not yet.
@@ -28,8 +28,8 @@ enum Level {
 
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]
-struct Finding {
-    name: &'static str,
+pub(super) struct Finding {
+    name: String,
     level: Level,
     detail: String,
     /// What to do about it.
@@ -38,23 +38,23 @@ struct Finding {
 }
 
 impl Finding {
-    fn ok(name: &'static str, detail: impl Into<String>) -> Self {
+    pub(super) fn ok(name: impl Into<String>, detail: impl Into<String>) -> Self {
         Self {
-            name,
+            name: name.into(),
             level: Level::Ok,
             detail: detail.into(),
             advice: None,
         }
     }
 
-    fn not(
+    pub(super) fn not(
         level: Level,
-        name: &'static str,
+        name: impl Into<String>,
         detail: impl Into<String>,
         advice: impl Into<String>,
     ) -> Self {
         Self {
-            name,
+            name: name.into(),
             level,
             detail: detail.into(),
             advice: Some(advice.into()).filter(|advice| !advice.is_empty()),
@@ -65,13 +65,13 @@ impl Finding {
 pub(crate) async fn run(settings: &Settings) -> CommandResult {
     let machine = Machine::find(settings)?;
     let data = settings.data_dir()?;
-    let findings = [
-        git(&machine).await,
-        claude(&machine).await,
+    let mut findings = vec![git(&machine).await];
+    findings.extend(agents::look(&machine, &data).await);
+    findings.extend([
         sandbox(),
         data_dir(&data, settings).await,
         free_space(&data),
-    ];
+    ]);
     if settings.json {
         findings.iter().try_for_each(json_line)?;
     } else {
@@ -113,56 +113,6 @@ async fn git(machine: &Machine) -> Finding {
             "install git 2.41 or later; nothing works without it",
         ),
     }
-}
-
-async fn claude(machine: &Machine) -> Finding {
-    const NAME: &str = "claude-code";
-    let capabilities = match compose::claude(machine).probe().await {
-        Ok(capabilities) => capabilities,
-        Err(ProbeError::NotFound { .. }) => {
-            return Finding::not(
-                Level::Warning,
-                NAME,
-                "not installed",
-                "npm install -g @anthropic-ai/claude-code (jig demo and scripted runs need no agent)",
-            );
-        }
-        Err(error) => {
-            return Finding::not(Level::Warning, NAME, error.to_string(), "update the CLI");
-        }
-    };
-    let version = &capabilities.version;
-    if !logged_in(machine) {
-        return Finding::not(
-            Level::Warning,
-            NAME,
-            format!("version {version}, not logged in"),
-            "log in once with `claude`, or put an API key's name into the role's `env` and use --no-seed-auth",
-        );
-    }
-    match capabilities.warnings.first() {
-        Some(warning) => Finding::not(
-            Level::Warning,
-            NAME,
-            format!("version {version}, logged in"),
-            warning,
-        ),
-        None => Finding::ok(NAME, format!("version {version}, logged in")),
-    }
-}
-
-/// Whether the login file is there; its content is not read.
-fn logged_in(machine: &Machine) -> bool {
-    cfg!(target_os = "macos")
-        || machine
-            .operator
-            .home
-            .join(".claude/.credentials.json")
-            .is_file()
-        || machine
-            .operator
-            .env
-            .contains_key(std::ffi::OsStr::new("ANTHROPIC_API_KEY"))
 }
 
 fn sandbox() -> Finding {
