@@ -116,19 +116,29 @@ pub(crate) fn class(said: &str) -> Option<FailureClass> {
     if has("missing environment variable") {
         return Some(FailureClass::Auth);
     }
-    if has("flagged") || has("content_policy") || has("invalid_prompt") {
+    // A filtered answer also counts as a stream that broke off: asked again, the
+    // vendor would say the same.
+    let refusals = [
+        "flagged",
+        "content_policy",
+        "content_filter",
+        "invalid_prompt",
+    ];
+    if refusals.iter().any(|words| has(words)) {
         return Some(FailureClass::Refused);
     }
     let status = status(&lower);
-    if status == Some(404) || has("model_not_found") || is_no_such_provider(&lower) {
+    let no_such_model = has("model_not_found") || (has("the model") && has("does not exist"));
+    if status == Some(404) || no_such_model || is_no_such_provider(&lower) {
         return Some(FailureClass::UnsupportedOption);
     }
     // Nobody answered, or not to the end; waiting may help as with a busy vendor.
-    let unreachable = has("connection failed") || has("stream disconnected");
+    let busy = ["at capacity", "connection failed", "stream disconnected"];
+    let busy = busy.iter().any(|words| has(words));
     status
         .and_then(failure::class_of_status)
         .or(by_text)
-        .or_else(|| unreachable.then_some(FailureClass::Overloaded))
+        .or_else(|| busy.then_some(FailureClass::Overloaded))
 }
 
 /// The status of the vendor's answer: `unexpected status 401 Unauthorized`,
@@ -173,5 +183,43 @@ fn without_end(error: Option<&str>, exit: Exit, stderr: &str) -> Failure {
         }
         Some(_) => failure(message),
         None => Failure::new(FailureClass::Crashed, message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_cli_says_has_its_class() {
+        for (said, expected) in [
+            (
+                "Selected model is at capacity. Please try a different model.",
+                Some(FailureClass::Overloaded),
+            ),
+            (
+                "stream disconnected before completion: Incomplete response returned, \
+                 reason: content_filter",
+                Some(FailureClass::Refused),
+            ),
+            (
+                "stream disconnected before completion: error decoding response body",
+                Some(FailureClass::Overloaded),
+            ),
+            (
+                "The model `gpt-0` does not exist or you do not have access to it.",
+                Some(FailureClass::UnsupportedOption),
+            ),
+            (
+                "exceeded retry limit, last status: 429 Too Many Requests",
+                Some(FailureClass::RateLimited),
+            ),
+            (
+                "Incomplete response returned, reason: max_output_tokens",
+                None,
+            ),
+        ] {
+            assert_eq!(class(said), expected, "{said}");
+        }
     }
 }

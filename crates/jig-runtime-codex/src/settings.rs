@@ -18,6 +18,8 @@ use crate::operator::Operator;
 /// - `project_doc_max_bytes`, `skills`: files of the work tree and of the home
 ///   have no say in what a role is told.
 /// - `history`: a second copy of every prompt.
+/// - `shell_snapshot`: a file with all variables, keys among them, which would
+///   stay when jig and the CLI are killed.
 const SWITCHES: &str = r#"
 check_for_update_on_startup = false
 project_doc_max_bytes = 0
@@ -29,6 +31,7 @@ enabled = false
 apps = false
 hooks = false
 plugins = false
+shell_snapshot = false
 unbounded_connection_retries = false
 
 [history]

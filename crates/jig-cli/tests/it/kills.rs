@@ -60,7 +60,7 @@ fn long_way() -> String {
 }
 
 /// Kills a jig once `due` says so. Whether it was killed before its end.
-fn kill_when(mut jig: Child, mut due: impl FnMut() -> bool) -> bool {
+pub(crate) fn kill_when(mut jig: Child, mut due: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + BOUND;
     while !due() {
         if let Some(status) = jig.try_wait().unwrap() {

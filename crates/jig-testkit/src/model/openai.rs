@@ -22,6 +22,7 @@ pub(super) fn error(error: &HttpError) -> Value {
     let (kind, code) = kind_of(error.status);
     let message = error.message.as_deref().unwrap_or(match error.status {
         401 => "Incorrect API key provided: sk-*****.",
+        404 => "The model does not exist or you do not have access to it.",
         429 => "Rate limit reached. Please try again later.",
         500 => "The server had an error while processing your request.",
         503 => "The server is overloaded or not ready yet.",

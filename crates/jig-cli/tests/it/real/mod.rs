@@ -3,10 +3,12 @@
 //!
 //! Start reading at `world`: the place such a run happens in. Then `gate`, the
 //! exit gate; `mixed`, two agents in one chain; `containment` and `steering`,
-//! agents that do what they may not; `ends`, runs that something happens to;
-//! `endurance`, many runs in a row.
+//! agents that do what they may not; `ends` and `stops`, runs that something
+//! happens to; `endurance`, many runs in a row.
 
 mod containment;
+mod ends;
 mod gate;
 mod mixed;
+mod stops;
 mod world;
