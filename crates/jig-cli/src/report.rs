@@ -156,6 +156,14 @@ impl RunReport {
         if spend.unmetered_sends > 0 {
             write!(out, " ({} of them unmetered)", spend.unmetered_sends)?;
         }
+        if spend.late_sends > 0 {
+            let sends = counted(spend.late_sends, "stopped send");
+            write!(
+                out,
+                "; ${:.4} of it for {sends}, told later",
+                spend.late_usd
+            )?;
+        }
         writeln!(out)
     }
 

@@ -71,10 +71,15 @@ impl Meter {
             self.spend.unmetered_sends += 1;
             return;
         };
-        self.spend.cost_usd += usage
-            .cost_usd
-            .filter(|cost| cost.is_finite() && *cost > 0.0)
-            .unwrap_or(0.0);
+        self.spend.cost_usd += amount(usage.cost_usd);
+        if let Some(late) = usage.late {
+            let cost = amount(Some(late.cost_usd));
+            self.spend.cost_usd += cost;
+            self.spend.late_usd += cost;
+            let sends = late.sends.min(self.spend.unmetered_sends);
+            self.spend.unmetered_sends -= sends;
+            self.spend.late_sends += sends;
+        }
         self.spend.input_tokens = self.spend.input_tokens.saturating_add(usage.input_tokens);
         self.spend.output_tokens = self.spend.output_tokens.saturating_add(usage.output_tokens);
         self.context_tokens = usage.context_tokens;
@@ -91,6 +96,12 @@ impl Meter {
     pub(crate) fn reached(&self, budget_usd: Option<f64>) -> bool {
         budget_usd.is_some_and(|budget| self.spend.cost_usd >= budget)
     }
+}
+
+/// What was said to have been spent; nothing when that is no amount.
+fn amount(usd: Option<f64>) -> f64 {
+    usd.filter(|usd| usd.is_finite() && *usd > 0.0)
+        .unwrap_or(0.0)
 }
 
 /// How long to wait before repeat `nth` (from 1) of a send that an overloaded
@@ -110,6 +121,7 @@ pub(crate) fn backoff(nth: u32, retry_after: Option<Duration>, jitter: f64) -> D
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jig_runtime::Late;
     use std::sync::{Arc, Barrier};
 
     #[test]
@@ -175,6 +187,7 @@ mod tests {
             output_tokens: 4,
             cost_usd: Some(0.5),
             context_tokens: 9,
+            late: None,
         }));
         meter.count(Some(&Usage {
             cost_usd: Some(-1.0),
@@ -185,5 +198,30 @@ mod tests {
         assert_eq!(meter.tokens(), 7);
         assert!(meter.reached(Some(0.5)) && !meter.reached(Some(0.51)));
         assert!(!meter.reached(None));
+    }
+
+    #[test]
+    fn what_is_told_late_is_spent_and_no_longer_unmetered() {
+        let late = |sends, cost_usd| Usage {
+            cost_usd: Some(0.5),
+            late: Some(Late { sends, cost_usd }),
+            ..Usage::default()
+        };
+        let mut meter = Meter::default();
+        meter.count(None);
+        meter.count(None);
+        meter.count(Some(&late(1, 0.25)));
+        let spend = meter.spend;
+        assert_eq!((spend.cost_usd, spend.late_usd), (0.75, 0.25));
+        assert_eq!(
+            (spend.sends, spend.unmetered_sends, spend.late_sends),
+            (3, 1, 1)
+        );
+        // Of an entry that was left before.
+        meter.count(Some(&late(5, 0.25)));
+        let spend = meter.spend;
+        assert_eq!((spend.unmetered_sends, spend.late_sends), (0, 2));
+        meter.count(Some(&late(1, f64::NAN)));
+        assert_eq!((meter.spend.cost_usd, meter.spend.late_usd), (2.0, 0.5));
     }
 }

@@ -150,6 +150,8 @@ payloads! {
     AgentEnd {
         outcome: AgentOutcome, tokens: u64, cost: f64, context_tokens: u64,
         sends: u32, unmetered_sends: u32,
+        #[serde(default)] late_usd: f64,
+        #[serde(default)] late_sends: u32,
         #[serde(skip_serializing_if = "Option::is_none", default)] class: Option<FailureClass>,
     }
     /// An accepted envelope is handed on.

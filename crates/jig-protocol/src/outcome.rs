@@ -319,7 +319,8 @@ pub enum PublishMarker {
 /// Metered use of agents, summed.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Spend {
-    /// US dollars, over the sends that reported a cost.
+    /// US dollars, over the sends that reported a cost; those of `late_usd` are
+    /// among them.
     pub cost_usd: f64,
     /// Tokens read.
     pub input_tokens: u64,
@@ -329,6 +330,13 @@ pub struct Spend {
     pub sends: u32,
     /// Sends that ended without usable figures.
     pub unmetered_sends: u32,
+    /// US dollars of sends that ended without figures and whose cost a later
+    /// total of their session told.
+    #[serde(default)]
+    pub late_usd: f64,
+    /// How many sends that were; they are not among the unmetered ones.
+    #[serde(default)]
+    pub late_sends: u32,
 }
 
 /// How far each budget was drawn on.

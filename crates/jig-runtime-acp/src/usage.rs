@@ -49,6 +49,7 @@ impl Used {
             output_tokens,
             cost_usd,
             context_tokens: self.context,
+            late: None,
         })
     }
 }
@@ -99,6 +100,7 @@ mod tests {
             output_tokens: 2,
             cost_usd: None,
             context_tokens: 5,
+            late: None,
         };
         assert_eq!(used.of_send(&mut session, false), Some(expected));
         used.result(

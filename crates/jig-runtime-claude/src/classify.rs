@@ -212,16 +212,18 @@ fn usage(
 ) -> Option<Usage> {
     let figures = result.get("usage").filter(|usage| usage.is_object())?;
     let since = cost_since_last(result);
-    let total = result.get("total_cost_usd").and_then(Value::as_f64);
     // The total of another conversation says nothing about this one.
-    let by_total = total
-        .filter(|_| !lost)
-        .and_then(|total| session.ledger.cost_of_send(total));
+    let total = result.get("total_cost_usd").and_then(Value::as_f64);
+    let (cost_usd, late) = match lost {
+        true => (since, None),
+        false => session.ledger.book(since, total),
+    };
     Some(Usage {
         input_tokens: count(figures, "input_tokens"),
         output_tokens: count(figures, "output_tokens"),
-        cost_usd: since.or(by_total),
+        cost_usd,
         context_tokens: context(dialect.last_usage.as_ref().unwrap_or(figures)),
+        late,
     })
 }
 

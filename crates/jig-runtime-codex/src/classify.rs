@@ -60,6 +60,7 @@ fn figures(usage: &Value, session: &mut Session) -> Option<Usage> {
         output_tokens,
         cost_usd: None,
         context_tokens: 0,
+        late: None,
     })
 }
 

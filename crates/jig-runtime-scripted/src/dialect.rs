@@ -154,5 +154,6 @@ fn figures(usage: StepUsage) -> Usage {
         output_tokens: usage.output_tokens,
         cost_usd: Some(usage.cost_usd.unwrap_or(0.0)),
         context_tokens: usage.context_tokens,
+        late: None,
     }
 }

@@ -32,5 +32,5 @@ pub use dialect::{Dialect, Invocation};
 pub use runtime::*;
 pub use session::Session;
 pub use supervise::supervise;
-pub use usage::{Ledger, Usage};
+pub use usage::{Late, Ledger, Usage};
 pub use version::Version;

@@ -159,9 +159,10 @@ fn prose(shown: &Shown<'_>) -> String {
 fn result_prose(result: &ResultDocument) -> String {
     let spend = &result.spend;
     let mut out = format!(
-        "{:<12}${:.4}, {} tokens in, {} out, {}, {} unmetered\nphases:\n",
+        "{:<12}${:.4} (${:.4} told later), {} tokens in, {} out, {}, {} unmetered\nphases:\n",
         "spend",
         spend.cost_usd,
+        spend.late_usd,
         spend.input_tokens,
         spend.output_tokens,
         counted(spend.sends, "send"),

@@ -114,6 +114,8 @@ impl Attempt<'_> {
                     context_tokens: open.meter.context_tokens,
                     sends: open.meter.spend.sends,
                     unmetered_sends: open.meter.spend.unmetered_sends,
+                    late_usd: open.meter.spend.late_usd,
+                    late_sends: open.meter.spend.late_sends,
                     class,
                 },
             },

@@ -360,6 +360,9 @@ impl<D: Dialect> Attend<D> {
             }
         };
         let verdict = self.hearing.end(session, exit);
+        if verdict.usage.is_none() {
+            session.ledger.silent_send();
+        }
         let end = match (ended, verdict.outcome) {
             (_, Ok(text)) => SendEnd::Answered { text },
             (Ended::Stopped(reason), Err(_)) => SendEnd::Stopped(reason),

@@ -453,6 +453,7 @@ pub(crate) fn answered(text: &str, cost: f64) -> SendReport {
             output_tokens: 2,
             cost_usd: Some(cost),
             context_tokens: 10,
+            late: None,
         }),
         leftovers: vec![],
         survivors: vec![],
