@@ -150,10 +150,22 @@ cat > @DIR@/stdin
         session: &mut Session,
         request: SendRequest,
     ) -> Sent {
+        let silence = Duration::from_secs(300);
+        self.send_within(runtime, session, request, silence).await
+    }
+
+    /// The same with another limit of silence.
+    pub async fn send_within(
+        &self,
+        runtime: &dyn AgentRuntime,
+        session: &mut Session,
+        request: SendRequest,
+        silence: Duration,
+    ) -> Sent {
         let (sender, mut receiver) = tokio::sync::mpsc::channel(4);
         let control = SendControl {
             deadline: self.deadline.clone(),
-            silence: Duration::from_secs(300),
+            silence,
             events: sender,
             live: None,
             stderr_filter: None,

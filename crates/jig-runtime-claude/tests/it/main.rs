@@ -8,4 +8,6 @@ mod fuzzed;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod real;
+#[cfg(test)]
 mod stub;
