@@ -13,6 +13,7 @@
 pub mod clock;
 mod effort;
 mod host;
+pub mod lab;
 pub mod model;
 pub mod processes;
 pub mod real;

@@ -46,3 +46,29 @@ fn show(heard: &Heard) -> String {
         other => format!("{other:?}"),
     }
 }
+
+/// The regular files below a directory that hold these bytes.
+///
+/// # Panics
+///
+/// When something cannot be read.
+#[must_use]
+pub fn files_with(dir: &std::path::Path, wanted: &[u8]) -> Vec<std::path::PathBuf> {
+    let must = |error: std::io::Error| panic!("{}: {error}", dir.display());
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap_or_else(must) {
+        let path = entry.unwrap_or_else(|error| panic!("{error}")).path();
+        let meta = path
+            .symlink_metadata()
+            .unwrap_or_else(|error| panic!("{error}"));
+        if meta.is_dir() {
+            found.extend(files_with(&path, wanted));
+        } else if meta.is_file() {
+            let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{error}"));
+            if bytes.windows(wanted.len()).any(|part| part == wanted) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}

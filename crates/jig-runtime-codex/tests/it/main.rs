@@ -6,4 +6,6 @@ mod fixtures;
 #[cfg(test)]
 mod fuzzed;
 #[cfg(test)]
+mod real;
+#[cfg(test)]
 mod stub;

@@ -5,7 +5,7 @@ use jig_runtime::{SendEnd, Session};
 use jig_testkit::model::{Step, Usage, Vendor};
 use serde_json::json;
 
-use super::lab::Lab;
+use super::lab::lab;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Way {
@@ -64,7 +64,7 @@ async fn twenty_sends_are_counted_exactly_and_what_was_stopped_is_told_late() {
         }
         units.push(unit);
     }
-    let Some(lab) = Lab::new(steps) else { return };
+    let Some(lab) = lab(steps) else { return };
     let mut session = Session::new("attempt-builder");
     let mut one = None;
     let (mut late, mut pending) = (0, 0);
@@ -121,5 +121,5 @@ async fn twenty_sends_are_counted_exactly_and_what_was_stopped_is_told_late() {
     let served = lab.server.usage_served(Vendor::Anthropic);
     let all: u64 = units.iter().sum();
     assert_eq!((served.input, served.output), (1_000 * all, 50 * all));
-    jig_testkit::processes::assert_none_marked(lab.stub.dir().to_str().unwrap());
+    lab.assert_nobody_left();
 }

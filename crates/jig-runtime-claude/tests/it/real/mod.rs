@@ -2,5 +2,6 @@
 
 mod cost;
 mod lab;
+mod login;
 mod outcomes;
 mod sends;

@@ -5,10 +5,9 @@ use std::time::Duration;
 use jig_protocol::outcome::FailureClass;
 use jig_runtime::{RuntimeEvent, SendEnd, SendRequest, Session, StopReason, StopSignal, Stopped};
 use jig_testkit::model::{Gate, Step, Stop};
-use jig_testkit::processes::assert_none_marked;
 use serde_json::json;
 
-use super::lab::{Lab, answer, failed};
+use super::lab::lab;
 
 fn shell(command: &str) -> Step {
     Step::tool("Bash", json!({ "command": command }))
@@ -42,11 +41,11 @@ async fn what_the_vendor_says() {
         (Step::error(500), FailureClass::Overloaded, "500", false),
         (Step::error(529), FailureClass::Overloaded, "529", false),
     ] {
-        let Some(lab) = Lab::new([step.repeated()]) else {
+        let Some(lab) = lab([step.repeated()]) else {
             return;
         };
         let sent = lab.send(&mut Session::new("s")).await;
-        let (found, message, advised) = failed(&sent);
+        let (found, message, advised) = sent.failure();
         assert_eq!((found, advised), (class, advice), "{words}: {message}");
         assert!(message.contains(words), "{words}: {message}");
     }
@@ -54,7 +53,7 @@ async fn what_the_vendor_says() {
 
 #[tokio::test]
 async fn a_vendor_that_is_not_there_is_worth_waiting_for() {
-    let Some(lab) = Lab::new([]) else { return };
+    let Some(lab) = lab([]) else { return };
     let mut request = lab.request();
     // Nobody listens on a port that was free a moment ago.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -63,7 +62,7 @@ async fn a_vendor_that_is_not_there_is_worth_waiting_for() {
     request.env.set("ANTHROPIC_BASE_URL", gone);
     let sent = lab.send_as(&mut Session::new("s"), request).await;
     assert_eq!(
-        failed(&sent).0,
+        sent.failure().0,
         FailureClass::Overloaded,
         "{:?}",
         sent.report
@@ -72,7 +71,7 @@ async fn a_vendor_that_is_not_there_is_worth_waiting_for() {
 
 #[tokio::test]
 async fn retries_are_told_and_a_send_that_recovers_has_its_answer() {
-    let Some(lab) = Lab::new([
+    let Some(lab) = lab([
         Step::error(529),
         Step::error(429),
         Step::text("half").cut(),
@@ -83,7 +82,7 @@ async fn retries_are_told_and_a_send_that_recovers_has_its_answer() {
     let mut request = lab.request();
     request.env.set("CLAUDE_CODE_MAX_RETRIES", "5");
     let sent = lab.send_as(&mut Session::new("s"), request).await;
-    assert_eq!(answer(&sent), "whole");
+    assert_eq!(sent.answer(), "whole");
     let retries: Vec<_> = sent
         .events
         .iter()
@@ -102,25 +101,25 @@ async fn retries_are_told_and_a_send_that_recovers_has_its_answer() {
 /// Ten retries take three minutes; the second refusal says enough.
 #[tokio::test]
 async fn a_login_that_is_refused_again_ends_the_send() {
-    let Some(lab) = Lab::new([Step::error(401).repeated()]) else {
+    let Some(lab) = lab([Step::error(401).repeated()]) else {
         return;
     };
     let mut request = lab.request();
     request.env.set("CLAUDE_CODE_MAX_RETRIES", "10");
     let sent = lab.send_as(&mut Session::new("s"), request).await;
-    let (class, message, advised) = failed(&sent);
+    let (class, message, advised) = sent.failure();
     assert_eq!((class, advised), (FailureClass::Auth, true), "{message}");
     assert!(lab.server.requests().len() <= 3, "it asked on");
-    assert_none_marked(lab.stub.dir().to_str().unwrap());
+    lab.assert_nobody_left();
 }
 
 #[tokio::test]
 async fn no_login_asks_nobody() {
-    let Some(lab) = Lab::new([]) else { return };
+    let Some(lab) = lab([]) else { return };
     let mut request = lab.request();
     request.env.set("ANTHROPIC_API_KEY", "");
     let sent = lab.send_as(&mut Session::new("s"), request).await;
-    let (class, message, advised) = failed(&sent);
+    let (class, message, advised) = sent.failure();
     assert_eq!((class, advised), (FailureClass::Auth, true), "{message}");
     assert!(message.contains("Not logged in"), "{message}");
     assert_eq!(lab.server.requests().len(), 0);
@@ -129,7 +128,7 @@ async fn no_login_asks_nobody() {
 /// A tool that is not allowed is told to the model, which goes on.
 #[tokio::test]
 async fn a_tool_that_is_not_there_is_no_failure() {
-    let Some(lab) = Lab::new([shell("touch made"), Step::text("could not")]) else {
+    let Some(lab) = lab([shell("touch made"), Step::text("could not")]) else {
         return;
     };
     let request = SendRequest {
@@ -137,23 +136,23 @@ async fn a_tool_that_is_not_there_is_no_failure() {
         ..lab.request()
     };
     let sent = lab.send_as(&mut Session::new("s"), request).await;
-    assert_eq!(answer(&sent), "could not");
+    assert_eq!(sent.answer(), "could not");
     assert!(!lab.stub.dir().join("tree/made").exists());
 }
 
 #[tokio::test]
 async fn a_model_that_declines() {
-    let Some(lab) = Lab::new([Step::empty().stop(Stop::Refusal).repeated()]) else {
+    let Some(lab) = lab([Step::empty().stop(Stop::Refusal).repeated()]) else {
         return;
     };
     let sent = lab.send(&mut Session::new("s")).await;
-    let (class, _, advised) = failed(&sent);
+    let (class, _, advised) = sent.failure();
     assert_eq!((class, advised), (FailureClass::Refused, true));
 }
 
 #[tokio::test]
 async fn a_budget_that_is_used_up() {
-    let Some(lab) = Lab::new([shell("true").repeated()]) else {
+    let Some(lab) = lab([shell("true").repeated()]) else {
         return;
     };
     let request = SendRequest {
@@ -161,7 +160,7 @@ async fn a_budget_that_is_used_up() {
         ..lab.request()
     };
     let sent = lab.send_as(&mut Session::new("s"), request).await;
-    let (class, _, advised) = failed(&sent);
+    let (class, _, advised) = sent.failure();
     assert_eq!((class, advised), (FailureClass::SpendCap, true));
     // What was spent is counted all the same.
     assert!(sent.report.usage.unwrap().cost_usd.unwrap() > 0.001);
@@ -172,7 +171,7 @@ async fn a_budget_that_is_used_up() {
 async fn ended_by_a_signal() {
     for (signal, code) in [("TERM", Some(143)), ("KILL", None), ("INT", Some(0))] {
         let end = format!("kill -{signal} $PPID; tail -f /dev/null");
-        let Some(lab) = Lab::new([shell(&end), Step::text("back")]) else {
+        let Some(lab) = lab([shell(&end), Step::text("back")]) else {
             return;
         };
         let mut session = Session::new("s");
@@ -189,9 +188,9 @@ async fn ended_by_a_signal() {
             "{signal}"
         );
         // The tool's shell is in a session of its own and is ended with it.
-        assert_none_marked(lab.stub.dir().to_str().unwrap());
+        lab.assert_nobody_left();
         let sent = lab.send(&mut session).await;
-        assert_eq!(answer(&sent), "back", "{signal}");
+        assert_eq!(sent.answer(), "back", "{signal}");
         assert_eq!(session.sends, 2);
     }
 }
@@ -201,7 +200,7 @@ async fn ended_by_a_signal() {
 async fn stopped_while_it_waits_and_in_a_tool() {
     let in_tool = "sh -c 'touch ../up; exec sleep 600'";
     for (waits, step) in [(true, Step::hang()), (false, shell(in_tool))] {
-        let Some(mut lab) = Lab::new([step]) else {
+        let Some(mut lab) = lab([step]) else {
             return;
         };
         let cancel = StopSignal::new();
@@ -216,21 +215,21 @@ async fn stopped_while_it_waits_and_in_a_tool() {
         let (sent, ()) = tokio::join!(lab.send(&mut session), stopping);
         assert_eq!(sent.report.end, SendEnd::Stopped(Stopped::Cancelled));
         assert!(sent.report.survivors.is_empty());
-        assert_none_marked(lab.stub.dir().to_str().unwrap());
+        lab.assert_nobody_left();
     }
 }
 
 /// Conversations that are not there, and ids that are taken.
 #[tokio::test]
 async fn conversations_that_cannot_be_continued_or_begun() {
-    let Some(lab) = Lab::new([Step::text("one")]) else {
+    let Some(lab) = lab([Step::text("one")]) else {
         return;
     };
     let mut unknown = Session::new("s");
     unknown.native_id = Some("01234567-0123-4123-8123-0123456789ab".into());
     unknown.sends = 1;
     let sent = lab.send(&mut unknown).await;
-    assert_eq!(failed(&sent).0, FailureClass::Discontinuity);
+    assert_eq!(sent.failure().0, FailureClass::Discontinuity);
     assert_eq!(lab.server.requests().len(), 0);
 }
 
@@ -238,14 +237,14 @@ async fn conversations_that_cannot_be_continued_or_begun() {
 /// refuses at its start jig never asks for; see the stub.
 #[tokio::test]
 async fn root_without_a_word_of_a_sandbox_is_refused() {
-    let Some(lab) = Lab::new([]) else { return };
+    let Some(lab) = lab([]) else { return };
     if !is_root() {
         return;
     }
     let mut request = lab.request();
     request.env.set("IS_SANDBOX", "0");
     let sent = lab.send_as(&mut Session::new("s"), request).await;
-    let (class, message, advised) = failed(&sent);
+    let (class, message, advised) = sent.failure();
     assert_eq!((class, advised), (FailureClass::UnsupportedOption, true));
     assert!(message.contains("root"), "{message}");
     assert_eq!(lab.server.requests().len(), 0);
@@ -261,19 +260,19 @@ fn is_root() -> bool {
 /// Silence ends a send whose vendor says nothing more.
 #[tokio::test]
 async fn silence_of_the_vendor_is_silence_of_the_send() {
-    let Some(lab) = Lab::new([Step::text("never whole").held(&Gate::new())]) else {
+    let Some(lab) = lab([Step::text("never whole").held(&Gate::new())]) else {
         return;
     };
     let mut session = Session::new("s");
     let sent = lab
         .stub
         .send_within(
-            lab.runtime(),
+            &lab.runtime,
             &mut session,
             lab.request(),
             Duration::from_secs(3),
         )
         .await;
     assert_eq!(sent.report.end, SendEnd::Stopped(Stopped::Silence));
-    assert_none_marked(lab.stub.dir().to_str().unwrap());
+    lab.assert_nobody_left();
 }

@@ -5,11 +5,11 @@ use jig_runtime::{AgentRuntime as _, RuntimeEvent, SendRequest, Session};
 use jig_testkit::model::Step;
 use serde_json::json;
 
-use super::lab::{Lab, answer};
+use super::lab::lab;
 
 #[tokio::test]
 async fn every_option_reaches_the_model_on_the_first_send_and_on_a_later_one() {
-    let Some(lab) = Lab::new([Step::text("one"), Step::text("two")]) else {
+    let Some(lab) = lab([Step::text("one"), Step::text("two")]) else {
         return;
     };
     let mut session = Session::new("attempt-builder");
@@ -23,7 +23,7 @@ async fn every_option_reaches_the_model_on_the_first_send_and_on_a_later_one() {
             ..lab.request()
         };
         let sent = lab.send_as(&mut session, request).await;
-        assert_eq!(answer(&sent), said);
+        assert_eq!(sent.answer(), said);
         let turn = lab.server.turns().pop().unwrap();
         let body = turn.body.as_ref().unwrap();
         assert!(
@@ -60,7 +60,7 @@ async fn every_option_reaches_the_model_on_the_first_send_and_on_a_later_one() {
 /// program of it runs.
 #[tokio::test]
 async fn the_work_tree_and_the_home_steer_nothing() {
-    let Some(lab) = Lab::new([Step::text("one")]) else {
+    let Some(lab) = lab([Step::text("one")]) else {
         return;
     };
     let ran = lab.stub.dir().join("was-run");
@@ -80,7 +80,7 @@ async fn the_work_tree_and_the_home_steer_nothing() {
         std::fs::write(dir.join(".claude/skills/evil/SKILL.md"), skill).unwrap();
     }
     let sent = lab.send(&mut Session::new("s")).await;
-    assert_eq!(answer(&sent), "one");
+    assert_eq!(sent.answer(), "one");
     let turn = lab.server.turns().pop().unwrap();
     assert!(!turn.contains("STEERING-TEXT"), "{turn:#?}");
     assert!(turn.model().unwrap().contains("sonnet"));
@@ -95,7 +95,7 @@ async fn structured_answers() {
     let envelope = json!({"status": "success", "summary": "did it", "artifacts": [],
         "notes_for_next_agent": "", "approved": true});
     let calls = |input| Step::tool("StructuredOutput", input);
-    let Some(lab) = Lab::new([
+    let Some(lab) = lab([
         calls(envelope.clone()),
         Step::text("ok"),
         calls(json!({"status": "perhaps"})),
@@ -113,11 +113,11 @@ async fn structured_answers() {
     };
     for _ in 0..2 {
         let sent = lab.send_as(&mut session, structured()).await;
-        let said: serde_json::Value = serde_json::from_str(answer(&sent)).unwrap();
+        let said: serde_json::Value = serde_json::from_str(sent.answer()).unwrap();
         assert_eq!(said, envelope);
     }
     let sent = lab.send_as(&mut session, structured()).await;
-    assert!(answer(&sent).contains("done"), "{}", answer(&sent));
+    assert!(sent.answer().contains("done"), "{}", sent.answer());
     assert!(lab.server.turns()[0].tools().contains(&"StructuredOutput"));
 }
 
@@ -125,8 +125,8 @@ async fn structured_answers() {
 /// installed program has them all.
 #[tokio::test]
 async fn the_installed_program_has_all_that_is_used() {
-    let Some(lab) = Lab::new([]) else { return };
-    let found = lab.runtime().probe().await.unwrap();
+    let Some(lab) = lab([]) else { return };
+    let found = lab.runtime.probe().await.unwrap();
     assert_eq!(found.version, "2.1.332");
     assert!(found.can_resume && found.reports_cost && found.supports_tools);
     assert!(found.supports_budget && found.supports_effort && found.supports_structured);
