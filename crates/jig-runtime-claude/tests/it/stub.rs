@@ -1,20 +1,17 @@
 //! The adapter against a stub program that records how it was started and
 //! plays a stream back.
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jig_protocol::definition::{Effort, OutputMode};
 use jig_protocol::outcome::FailureClass;
-use jig_runtime::probe::Asker;
 use jig_runtime::{
-    AgentRuntime, Confinement, Deadline, Environment, ProbeError, RuntimeEvent, SendControl,
-    SendEnd, SendReport, SendRequest, Session, StopReason, StopSignal, Stopped, SystemClock,
+    AgentRuntime, ProbeError, RuntimeEvent, SendEnd, SendRequest, Session, StopReason, StopSignal,
+    Stopped, structured,
 };
 use jig_runtime_claude::{ClaudeConfig, ClaudeRuntime};
-use tokio::sync::mpsc;
+use jig_testkit::stub::{Sent, Stub};
 
 /// What an answer looks like; `$ID` is the session's id.
 const ANSWER: &str = r#"cat <<END
@@ -29,151 +26,64 @@ const HELP: &str = "--print --output-format --verbose --include-partial-messages
     --setting-sources --strict-mcp-config --session-id --resume --system-prompt --tools --effort \
     --max-budget-usd --json-schema";
 
-struct Bench {
-    dir: tempfile::TempDir,
-    deadline: Deadline,
-}
-
-struct Sent {
-    report: SendReport,
-    events: Vec<RuntimeEvent>,
-}
-
-impl Bench {
-    /// A stub that answers probes and does `act` for a send, with `$ID` and the
-    /// recorded `args`, `env` and `stdin` beside it.
-    fn new(act: &str) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        for name in ["home", "tree"] {
-            std::fs::create_dir(dir.path().join(name)).unwrap();
-        }
-        let here = dir.path().display();
-        let script = format!(
-            r#"#!/bin/sh
-case "$1" in
---version) echo "2.1.332 (Claude Code)"; exit 0;;
---help) echo "{HELP}"; exit 0;;
-esac
-env > {here}/env
-for word in "$@"; do printf '%s\n' "$word"; done > {here}/args
+/// The questions and their answers, then what a send does before anything else:
+/// it finds out its session's id, and keeps the system prompt.
+fn bench(act: &str) -> Stub {
+    let probe = format!(
+        "--version) echo '2.1.332 (Claude Code)'; exit 0;;\n--help) echo '{HELP}'; exit 0;;"
+    );
+    let prelude = r#"
 for word in "$@"; do
-  case "$before" in --session-id|--resume) ID=$word;; --system-prompt-file) cat "$word" > {here}/system;; esac
+  case "$before" in --session-id|--resume) ID=$word;; --system-prompt-file) cat "$word" > @DIR@/system;; esac
   before=$word
 done
-cat > {here}/stdin
-{act}
-"#
-        );
-        let bench = Self {
-            dir,
-            deadline: Deadline::new(Arc::new(SystemClock::new())),
-        };
-        bench.install(&script);
-        bench
-    }
+"#;
+    Stub::new("claude", &probe, &format!("{prelude}{act}"))
+}
 
-    fn program(&self) -> PathBuf {
-        self.dir.path().join("claude")
-    }
+fn runtime(bench: &Stub) -> ClaudeRuntime {
+    ClaudeRuntime::new(ClaudeConfig {
+        program: bench.program(),
+        asker: bench.asker(),
+        random: Arc::new(|| *b"0123456789abcdef"),
+    })
+}
 
-    fn install(&self, script: &str) {
-        // Written beside and renamed: an open script cannot be executed.
-        let beside = self.dir.path().join("claude.new");
-        std::fs::write(&beside, script).unwrap();
-        std::fs::set_permissions(&beside, std::fs::Permissions::from_mode(0o755)).unwrap();
-        std::fs::rename(beside, self.program()).unwrap();
-    }
+async fn send(bench: &Stub, session: &mut Session) -> Sent {
+    send_as(bench, session, bench.request()).await
+}
 
-    fn recorded(&self, name: &str) -> String {
-        std::fs::read_to_string(self.dir.path().join(name)).unwrap()
-    }
+async fn send_as(bench: &Stub, session: &mut Session, request: SendRequest) -> Sent {
+    bench.send(&runtime(bench), session, request).await
+}
 
-    fn args(&self) -> Vec<String> {
-        self.recorded("args").lines().map(str::to_owned).collect()
-    }
-
-    /// The word after a flag.
-    fn flag(&self, name: &str) -> Option<String> {
-        let args = self.args();
-        let at = args.iter().position(|word| word == name)?;
-        args.get(at + 1).cloned()
-    }
-
-    fn runtime(&self) -> ClaudeRuntime {
-        let env = Environment::empty()
-            .with("PATH", "/usr/bin:/bin")
-            .with("HOME", self.dir.path().join("home"));
-        ClaudeRuntime::new(ClaudeConfig {
-            program: self.program(),
-            asker: Asker {
-                host: jig_testkit::host(),
-                clock: Arc::new(SystemClock::new()),
-                dir: self.dir.path().join("tree"),
-                env,
-                bound: jig_testkit::BOUND,
-            },
-            random: Arc::new(|| *b"0123456789abcdef"),
-        })
-    }
-
-    fn request(&self) -> SendRequest {
-        let home = self.dir.path().join("home");
-        SendRequest {
-            role: "builder".into(),
-            prompt: "do \"it\"\n".into(),
-            system_prompt: "You are the builder.".into(),
-            model: "sonnet".into(),
-            effort: None,
-            budget_usd: None,
-            tools: None,
-            output: OutputMode::Text,
-            work_tree: self.dir.path().join("tree"),
-            env: Environment::empty()
-                .with("PATH", "/usr/bin:/bin")
-                .with("HOME", &home)
-                .with("ONLY", "this"),
-            home,
-            remove_at_end: Vec::new(),
-            confinement: Confinement::None,
+/// Everything that a send is started with: these, and what was asked for.
+fn arguments(bench: &Stub, conversation: [&str; 2], asked: &[&str]) -> Vec<String> {
+    let mut words: Vec<String> = "--print --output-format stream-json --verbose \
+         --include-partial-messages --permission-mode bypassPermissions --setting-sources"
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect();
+    words.extend(["", "--strict-mcp-config"].map(str::to_owned));
+    words.extend(conversation.map(str::to_owned));
+    words.extend(["--model", "sonnet"].map(str::to_owned));
+    let system = bench.dir().join("home/.jig-system-prompt");
+    for word in asked {
+        match *word {
+            "SYSTEM" => words.push(system.to_str().unwrap().to_owned()),
+            word => words.push(word.to_owned()),
         }
     }
-
-    async fn send(&self, session: &mut Session) -> Sent {
-        self.send_as(session, self.request()).await
-    }
-
-    async fn send_as(&self, session: &mut Session, request: SendRequest) -> Sent {
-        let (sender, mut receiver) = mpsc::channel(4);
-        let control = SendControl {
-            deadline: self.deadline.clone(),
-            silence: Duration::from_secs(300),
-            events: sender,
-            live: None,
-            stderr_filter: None,
-        };
-        let runtime = self.runtime();
-        let taking = async {
-            let mut events = Vec::new();
-            while let Some(event) = receiver.recv().await {
-                events.push(event);
-            }
-            events
-        };
-        let both = async { tokio::join!(runtime.send(session, request, control), taking) };
-        let (report, events) = tokio::time::timeout(jig_testkit::BOUND, both)
-            .await
-            .expect("the end");
-        Sent { report, events }
-    }
+    words
 }
 
 const ID: &str = "30313233-3435-4637-b839-616263646566";
 
 #[tokio::test]
 async fn the_first_send_makes_a_session_and_the_second_continues_it() {
-    let bench = Bench::new(ANSWER);
+    let bench = bench(ANSWER);
     let mut session = Session::new("attempt-builder");
-    let sent = bench.send(&mut session).await;
+    let sent = send(&bench, &mut session).await;
     assert_eq!(
         sent.report.end,
         SendEnd::Answered {
@@ -181,20 +91,16 @@ async fn the_first_send_makes_a_session_and_the_second_continues_it() {
         }
     );
     assert_eq!((session.native_id.as_deref(), session.sends), (Some(ID), 1));
-    assert_eq!(bench.flag("--session-id").as_deref(), Some(ID));
-    assert_eq!(bench.flag("--resume"), None);
-    assert_eq!(bench.flag("--model").as_deref(), Some("sonnet"));
+    let system = ["--system-prompt-file", "SYSTEM"];
     assert_eq!(
-        bench.flag("--permission-mode").as_deref(),
-        Some("bypassPermissions")
+        bench.args(),
+        arguments(&bench, ["--session-id", ID], &system)
     );
     assert_eq!(bench.recorded("stdin"), "do \"it\"\n");
     assert_eq!(bench.recorded("system"), "You are the builder.");
     assert!(!bench.recorded("args").contains("You are"));
     assert_eq!(
-        std::fs::read_dir(bench.dir.path().join("home"))
-            .unwrap()
-            .count(),
+        std::fs::read_dir(bench.dir().join("home")).unwrap().count(),
         0
     );
     let usage = sent.report.usage.unwrap();
@@ -212,7 +118,7 @@ async fn the_first_send_makes_a_session_and_the_second_continues_it() {
             .any(|event| matches!(event, RuntimeEvent::ToolCall { tool, .. } if tool == "Read"))
     );
 
-    let sent = bench.send(&mut session).await;
+    let sent = send(&bench, &mut session).await;
     assert_eq!(
         sent.report.end,
         SendEnd::Answered {
@@ -220,13 +126,8 @@ async fn the_first_send_makes_a_session_and_the_second_continues_it() {
         }
     );
     assert_eq!((session.native_id.as_deref(), session.sends), (Some(ID), 2));
-    assert_eq!(bench.flag("--resume").as_deref(), Some(ID));
-    assert_eq!(bench.flag("--session-id"), None);
-    assert_eq!(
-        bench.flag("--model").as_deref(),
-        Some("sonnet"),
-        "nothing is remembered by the CLI"
-    );
+    // Nothing is remembered by the CLI.
+    assert_eq!(bench.args(), arguments(&bench, ["--resume", ID], &system));
     assert_eq!(bench.recorded("system"), "You are the builder.");
     assert_eq!(
         sent.report.usage.unwrap().cost_usd,
@@ -237,17 +138,9 @@ async fn the_first_send_makes_a_session_and_the_second_continues_it() {
 
 #[tokio::test]
 async fn the_environment_is_the_requests_and_the_switches() {
-    let bench = Bench::new(ANSWER);
-    bench.send(&mut Session::new("s")).await;
-    let env = bench.recorded("env");
-    let mut names: Vec<_> = env
-        .lines()
-        .filter_map(|line| line.split_once('='))
-        .map(|(name, _)| name)
-        .collect();
-    names.sort_unstable();
-    // What the shell itself sets is not ours.
-    names.retain(|name| !["_", "SHLVL", "OLDPWD"].contains(name));
+    let bench = bench(ANSWER);
+    send(&bench, &mut Session::new("s")).await;
+    let names = bench.variables();
     assert_eq!(
         names,
         [
@@ -265,33 +158,42 @@ async fn the_environment_is_the_requests_and_the_switches() {
 }
 
 #[tokio::test]
-async fn optional_flags_are_only_set_when_asked_for() {
-    let bench = Bench::new(ANSWER);
-    bench.send(&mut Session::new("s")).await;
-    for flag in ["--effort", "--max-budget-usd", "--tools", "--json-schema"] {
-        assert_eq!(bench.flag(flag), None, "{flag}");
+async fn what_was_asked_for_is_on_the_command_line_of_both_shapes() {
+    let bench = bench(ANSWER);
+    let schema = structured::envelope_schema().to_string();
+    let asked = [
+        "--effort",
+        "high",
+        "--max-budget-usd",
+        "1.5",
+        "--system-prompt-file",
+        "SYSTEM",
+        "--json-schema",
+        &schema,
+        "--tools",
+        "Read",
+    ];
+    let mut session = Session::new("s");
+    for conversation in [["--session-id", ID], ["--resume", ID]] {
+        let request = SendRequest {
+            effort: Some(Effort::High),
+            budget_usd: Some(1.50),
+            tools: Some(vec!["Read".into()]),
+            output: OutputMode::Structured,
+            ..bench.request()
+        };
+        send_as(&bench, &mut session, request).await;
+        assert_eq!(bench.args(), arguments(&bench, conversation, &asked));
     }
-    let request = SendRequest {
-        effort: Some(Effort::High),
-        budget_usd: Some(1.50),
-        tools: Some(vec!["Read".into()]),
-        output: OutputMode::Structured,
-        ..bench.request()
-    };
-    bench.send_as(&mut Session::new("s"), request).await;
-    assert_eq!(bench.flag("--effort").as_deref(), Some("high"));
-    assert_eq!(bench.flag("--max-budget-usd").as_deref(), Some("1.5"));
-    assert_eq!(bench.flag("--tools").as_deref(), Some("Read"));
-    assert!(bench.flag("--json-schema").is_some());
 }
 
 #[tokio::test]
 async fn a_resume_that_another_session_answers_is_a_discontinuity() {
-    let bench = Bench::new(&format!("ID=${{OTHER:-other}}\n{ANSWER}"));
+    let bench = bench(&format!("ID=${{OTHER:-other}}\n{ANSWER}"));
     let mut session = Session::new("s");
     session.native_id = Some(ID.to_owned());
     session.sends = 1;
-    let sent = bench.send(&mut session).await;
+    let sent = send(&bench, &mut session).await;
     let SendEnd::Failed { class, message, .. } = &sent.report.end else {
         panic!("{:?}", sent.report)
     };
@@ -343,8 +245,8 @@ async fn what_the_cli_reports_and_how_it_ends() {
             None,
         ),
     ] {
-        let bench = Bench::new(&act);
-        let sent = bench.send(&mut Session::new("s")).await;
+        let bench = bench(&act);
+        let sent = send(&bench, &mut Session::new("s")).await;
         let SendEnd::Failed {
             class: found,
             message,
@@ -367,42 +269,43 @@ async fn what_the_cli_reports_and_how_it_ends() {
 
 #[tokio::test]
 async fn a_first_send_that_failed_is_continued_by_its_id() {
-    let bench = Bench::new("echo busy >&2; exit 1");
+    let bench = bench("echo busy >&2; exit 1");
     let mut session = Session::new("s");
-    bench.send(&mut session).await;
-    assert_eq!(bench.flag("--session-id").as_deref(), Some(ID));
-    bench.send(&mut session).await;
+    send(&bench, &mut session).await;
+    let system = ["--system-prompt-file", "SYSTEM"];
     assert_eq!(
-        bench.flag("--resume").as_deref(),
-        Some(ID),
-        "an id that was used once is taken"
+        bench.args(),
+        arguments(&bench, ["--session-id", ID], &system)
     );
+    send(&bench, &mut session).await;
+    // An id that was used once is taken.
+    assert_eq!(bench.args(), arguments(&bench, ["--resume", ID], &system));
 }
 
 #[tokio::test]
 async fn a_send_that_did_not_start_used_no_id() {
-    let bench = Bench::new("");
+    let bench = bench("");
     std::fs::remove_file(bench.program()).unwrap();
     let mut session = Session::new("s");
-    let sent = bench.send(&mut session).await;
+    let sent = send(&bench, &mut session).await;
     assert!(matches!(sent.report.end, SendEnd::NotStarted { .. }));
     assert_eq!(session.sends, 0);
 }
 
 #[tokio::test]
 async fn a_cancelled_send_keeps_what_it_said() {
-    let mut bench = Bench::new(
+    let mut bench = bench(
         r#"echo '{"type":"assistant","message":{"content":[{"type":"text","text":"working"}]}}'; touch up; sleep 600"#,
     );
     let cancel = StopSignal::new();
-    bench.deadline = bench.deadline.and_signal(&cancel);
-    let up = bench.dir.path().join("tree/up");
+    bench.deadline = bench.deadline.clone().and_signal(&cancel);
+    let up = bench.dir().join("tree/up");
     let mut session = Session::new("s");
     let cancelling = async {
         jig_testkit::wait_until_async("the stub", || up.exists()).await;
         cancel.raise(StopReason::Cancelled);
     };
-    let (sent, ()) = tokio::join!(bench.send(&mut session), cancelling);
+    let (sent, ()) = tokio::join!(send(&bench, &mut session), cancelling);
     assert_eq!(sent.report.end, SendEnd::Stopped(Stopped::Cancelled));
     assert_eq!(sent.report.usage, None);
     assert!(sent.events.contains(&RuntimeEvent::Text {
@@ -412,8 +315,8 @@ async fn a_cancelled_send_keeps_what_it_said() {
 
 #[tokio::test]
 async fn probes() {
-    let bench = Bench::new("");
-    let found = bench.runtime().probe().await.unwrap();
+    let bench = bench("");
+    let found = runtime(&bench).probe().await.unwrap();
     assert_eq!(found.version, "2.1.332");
     assert!(
         found.can_resume
@@ -424,48 +327,43 @@ async fn probes() {
     assert!(found.warnings.is_empty());
 
     bench.install("#!/bin/sh\necho 2.1.279\n");
-    let error = bench.runtime().probe().await.unwrap_err();
+    let error = runtime(&bench).probe().await.unwrap_err();
     assert!(
         matches!(&error, ProbeError::Unsupported { detail, .. } if detail.contains("2.1.280")),
         "{error}"
     );
 
     bench.install("#!/bin/sh\n[ $1 = --version ] && echo 2.1.300 || echo --print --resume\n");
-    let error = bench.runtime().probe().await.unwrap_err();
+    let error = runtime(&bench).probe().await.unwrap_err();
     assert!(error.to_string().contains("--setting-sources"), "{error}");
 
     bench.install(&format!(
         "#!/bin/sh\n[ $1 = --version ] && echo nightly || echo '{HELP}'\n"
     ));
-    assert_eq!(bench.runtime().probe().await.unwrap().warnings.len(), 1);
+    assert_eq!(runtime(&bench).probe().await.unwrap().warnings.len(), 1);
 
     for broken in [
         "#!/bin/sh\n",
         "#!/bin/sh\necho 2.1.300; echo broken >&2; exit 3\n",
     ] {
         bench.install(broken);
-        let error = bench.runtime().probe().await.unwrap_err();
+        let error = runtime(&bench).probe().await.unwrap_err();
         assert!(matches!(error, ProbeError::Unusable { .. }), "{error}");
     }
 
     std::fs::remove_file(bench.program()).unwrap();
     assert!(matches!(
-        bench.runtime().probe().await,
+        runtime(&bench).probe().await,
         Err(ProbeError::NotFound { .. })
     ));
 }
 
 #[tokio::test]
 async fn a_probe_that_hangs_is_ended() {
-    let bench = Bench::new("");
+    let bench = bench("");
     bench.install("#!/bin/sh\nsleep 600\n");
-    let mut asker = Asker {
-        host: jig_testkit::host(),
-        clock: Arc::new(SystemClock::new()),
-        dir: bench.dir.path().to_owned(),
-        env: Environment::empty().with("PATH", "/usr/bin:/bin"),
-        bound: Duration::from_millis(50),
-    };
+    let mut asker = bench.asker();
+    asker.bound = Duration::from_millis(50);
     let error = asker
         .ask(&bench.program(), ["--version"])
         .await
