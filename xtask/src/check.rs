@@ -22,7 +22,7 @@ pub struct Part {
 }
 
 /// Every part, in the order of the check: what is quick and needs no build first.
-pub const PARTS: [Part; 17] = [
+pub const PARTS: [Part; 18] = [
     Part {
         name: "fetch",
         about: "every locked package is on this machine",
@@ -112,6 +112,12 @@ pub const PARTS: [Part; 17] = [
         about: "installs the agent programs that tests drive (needs npm)",
         in_check: false,
         run: npm::real_clis,
+    },
+    Part {
+        name: "real-acp",
+        about: "installs the agent of the Agent Client Protocol that a test drives on request (needs npm)",
+        in_check: false,
+        run: npm::real_acp,
     },
     Part {
         name: "bless",

@@ -14,25 +14,35 @@ use crate::workspace::Workspace;
 /// Set where a program that is missing is a failure rather than a skip.
 const REQUIRED: &str = "JIG_REQUIRE_REAL";
 
+/// The same for the agent of the Agent Client Protocol, which is asked for by
+/// itself.
+const REQUIRED_ACP: &str = "JIG_REQUIRE_REAL_ACP";
+
 /// How often a download is tried.
 const TRIES: usize = 3;
 
 /// The agent programs that the adapters' tests drive.
 pub fn real_clis(workspace: &Workspace) -> Result<Outcome> {
-    install(workspace, "real-clis")
+    install(workspace, "real-clis", REQUIRED)
+}
+
+/// The agent that the adapter for the Agent Client Protocol is tested with, on
+/// request.
+pub fn real_acp(workspace: &Workspace) -> Result<Outcome> {
+    install(workspace, "real-acp", REQUIRED_ACP)
 }
 
 /// Brings the npm project `crates/jig-testkit/<name>` into the cache, unless it
 /// is there in the versions that its lock file names.
-fn install(workspace: &Workspace, name: &str) -> Result<Outcome> {
+fn install(workspace: &Workspace, name: &str, required: &str) -> Result<Outcome> {
     let project = workspace.root().join("crates/jig-testkit").join(name);
     let place = cache(|name| std::env::var_os(name))?.join(name);
     if is_installed(&project, &place) {
         return Ok(Outcome::Ran(Vec::new()));
     }
     if !has_npm() {
-        let required = std::env::var_os(REQUIRED).is_some_and(|value| value != "0");
-        ensure!(!required, "{REQUIRED} is set, but there is no npm");
+        let is_required = std::env::var_os(required).is_some_and(|value| value != "0");
+        ensure!(!is_required, "{required} is set, but there is no npm");
         return Ok(Outcome::Skipped("there is no npm".to_owned()));
     }
     let mut tries = 1;

@@ -217,6 +217,38 @@ mod tests {
         assert_eq!(words(Conversation::Known("ID"), &most), expected);
     }
 
+    /// What is always used is asked for by the probe; the rest only where a
+    /// definition asks for it, or under a name that the help page abbreviates.
+    #[test]
+    fn every_option_is_asked_for_by_the_probe_or_optional() {
+        let most = SendRequest {
+            effort: Some(Effort::Max),
+            budget_usd: Some(1.0),
+            tools: Some(vec![]),
+            system_prompt: "s".into(),
+            output: OutputMode::Structured,
+            ..request()
+        };
+        let mut used: Vec<String> = [Conversation::New("i"), Conversation::Known("i")]
+            .into_iter()
+            .flat_map(|conversation| words(conversation, &most))
+            .filter(|word| word.starts_with("--"))
+            .collect();
+        used.sort();
+        used.dedup();
+        let optional = [
+            "--effort",
+            "--json-schema",
+            "--model",
+            "--system-prompt-file",
+        ];
+        let mut known: Vec<&str> = NEEDED_FLAGS.into_iter().chain(optional).collect();
+        // Listed as `--system-prompt[-file]`.
+        known.retain(|flag| *flag != "--system-prompt");
+        known.sort_unstable();
+        assert_eq!(used, known);
+    }
+
     #[test]
     fn budgets_are_shortest_decimals() {
         for (budget, expected) in [

@@ -10,8 +10,32 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// The pinned versions. An installation of others does not count.
-const LOCK: &str = include_str!("../real-clis/package-lock.json");
+/// One of the npm projects.
+struct Project {
+    /// Its directory in this crate and in the cache, and the part of xtask.
+    name: &'static str,
+    /// The pinned versions. An installation of others does not count.
+    lock: &'static str,
+    /// The variable that names an installation, over the cache.
+    place: &'static str,
+    /// The variable that says that it must be there.
+    required: &'static str,
+}
+
+const CLIS: Project = Project {
+    name: "real-clis",
+    lock: include_str!("../real-clis/package-lock.json"),
+    place: "JIG_REAL_CLIS",
+    required: "JIG_REQUIRE_REAL",
+};
+
+/// Large, and in need of node: asked for by itself.
+const ACP: Project = Project {
+    name: "real-acp",
+    lock: include_str!("../real-acp/package-lock.json"),
+    place: "JIG_REAL_ACP",
+    required: "JIG_REQUIRE_REAL_ACP",
+};
 
 #[cfg(target_arch = "aarch64")]
 const CLAUDE: &str = "node_modules/@anthropic-ai/claude-code-linux-arm64/claude";
@@ -33,7 +57,7 @@ const CODEX: &str =
 /// When it is not installed but required.
 #[must_use]
 pub fn claude() -> Option<PathBuf> {
-    found("Claude Code", CLAUDE)
+    CLIS.program("Claude Code", CLAUDE)
 }
 
 /// The genuine Codex; see [`claude`].
@@ -43,47 +67,62 @@ pub fn claude() -> Option<PathBuf> {
 /// When it is not installed but required.
 #[must_use]
 pub fn codex() -> Option<PathBuf> {
-    found("Codex", CODEX)
+    CLIS.program("Codex", CODEX)
 }
 
-fn found(name: &str, below: &str) -> Option<PathBuf> {
-    let var = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let problem = match installation(var) {
-        Ok(dir) => {
-            let program = dir.join(below);
-            if program.is_file() {
-                return Some(program);
+/// The program of the genuine Codex behind the Agent Client Protocol, for node
+/// to run; see [`claude`]. Only where it was asked for.
+///
+/// # Panics
+///
+/// When it is not installed but required.
+#[must_use]
+pub fn codex_acp() -> Option<PathBuf> {
+    let below = "node_modules/@agentclientprotocol/codex-acp/dist/index.js";
+    ACP.program("codex-acp", below)
+}
+
+impl Project {
+    fn program(&self, name: &str, below: &str) -> Option<PathBuf> {
+        let var = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let problem = match self.installation(var) {
+            Ok(dir) => {
+                let program = dir.join(below);
+                if program.is_file() {
+                    return Some(program);
+                }
+                format!("{} is not there", program.display())
             }
-            format!("{} is not there", program.display())
-        }
-        Err(problem) => problem,
-    };
-    let problem = format!("{name}: {problem}; `cargo xtask real-clis` installs it");
-    assert!(
-        var("JIG_REQUIRE_REAL").is_none_or(|value| value == "0"),
-        "JIG_REQUIRE_REAL is set, but {problem}"
-    );
-    // Where the runner shows it, also for a test that passes.
-    let _ = writeln!(std::io::stderr(), "skipped: {problem}");
-    None
-}
-
-/// Where the programs are: `JIG_REAL_CLIS`, else the cache, if it holds the
-/// versions that are pinned.
-fn installation(var: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, String> {
-    if let Some(dir) = var("JIG_REAL_CLIS") {
-        return Ok(dir.into());
+            Err(problem) => problem,
+        };
+        let problem = format!("{name}: {problem}; `cargo xtask {}` installs it", self.name);
+        let required = self.required;
+        assert!(
+            var(required).is_none_or(|value| value == "0"),
+            "{required} is set, but {problem}"
+        );
+        // Where the runner shows it, also for a test that passes.
+        let _ = writeln!(std::io::stderr(), "skipped: {problem}");
+        None
     }
-    let cache = match (var("XDG_CACHE_HOME"), var("HOME")) {
-        (Some(cache), _) => PathBuf::from(cache),
-        (None, Some(home)) => Path::new(&home).join(".cache"),
-        (None, None) => return Err("there is no cache directory".to_owned()),
-    };
-    let dir = cache.join("jig-ci/real-clis");
-    match std::fs::read_to_string(dir.join("package-lock.json")) {
-        Ok(lock) if lock == LOCK => Ok(dir),
-        Ok(_) => Err(format!("{} holds other versions", dir.display())),
-        Err(_) => Err("it is not installed".to_owned()),
+
+    /// Where the programs are: what the variable names, else the cache, if it
+    /// holds the versions that are pinned.
+    fn installation(&self, var: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, String> {
+        if let Some(dir) = var(self.place) {
+            return Ok(dir.into());
+        }
+        let cache = match (var("XDG_CACHE_HOME"), var("HOME")) {
+            (Some(cache), _) => PathBuf::from(cache),
+            (None, Some(home)) => Path::new(&home).join(".cache"),
+            (None, None) => return Err("there is no cache directory".to_owned()),
+        };
+        let dir = cache.join("jig-ci").join(self.name);
+        match std::fs::read_to_string(dir.join("package-lock.json")) {
+            Ok(lock) if lock == self.lock => Ok(dir),
+            Ok(_) => Err(format!("{} holds other versions", dir.display())),
+            Err(_) => Err("it is not installed".to_owned()),
+        }
     }
 }
 
@@ -96,7 +135,7 @@ mod tests {
             let pair = pairs.iter().find(|(name, _)| *name == wanted);
             pair.map(|(_, path)| path.as_os_str().to_owned())
         };
-        installation(value)
+        CLIS.installation(value)
     }
 
     #[test]
@@ -109,7 +148,7 @@ mod tests {
         std::fs::create_dir_all(&dir).unwrap();
         std::fs::write(dir.join("package-lock.json"), "{}").unwrap();
         assert!(asked(&[("HOME", home)]).unwrap_err().contains("versions"));
-        std::fs::write(dir.join("package-lock.json"), LOCK).unwrap();
+        std::fs::write(dir.join("package-lock.json"), CLIS.lock).unwrap();
         assert_eq!(asked(&[("HOME", home)]), Ok(dir.clone()));
         let cache = home.join(".cache");
         assert_eq!(asked(&[("XDG_CACHE_HOME", &cache)]), Ok(dir));
@@ -123,10 +162,14 @@ mod tests {
     }
 
     #[test]
-    fn the_lock_pins_contents_and_names_no_host() {
-        assert!(LOCK.contains("claude-code-linux-x64") && LOCK.contains("codex-linux-x64"));
-        assert!(!LOCK.contains("resolved") && !LOCK.contains("http"));
-        let packages = LOCK.matches("\"node_modules/").count();
-        assert_eq!(LOCK.matches("\"integrity\": \"sha512-").count(), packages);
+    fn the_locks_pin_contents_and_name_no_host() {
+        let lock = CLIS.lock;
+        assert!(lock.contains("claude-code-linux-x64") && lock.contains("codex-linux-x64"));
+        assert!(ACP.lock.contains("codex-acp"));
+        for lock in [CLIS.lock, ACP.lock] {
+            assert!(!lock.contains("resolved") && !lock.contains("http"));
+            let packages = lock.matches("\"node_modules/").count();
+            assert_eq!(lock.matches("\"integrity\": \"sha512-").count(), packages);
+        }
     }
 }

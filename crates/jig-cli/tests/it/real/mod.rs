@@ -6,6 +6,7 @@
 //! agents that do what they may not; `ends` and `stops`, runs that something
 //! happens to; `endurance`, many runs in a row.
 
+mod acp;
 mod containment;
 mod ends;
 mod gate;
