@@ -55,7 +55,7 @@ fn play<D: Dialect>(
 ) -> (Vec<Heard>, Verdict, Session) {
     let mut session = Session::new("s");
     session.native_id = continues.map(str::to_owned);
-    let mut heard = Vec::new();
+    let mut heard = dialect.begin();
     for line in lines {
         if let Line::Whole(line) = line {
             heard.extend(dialect.line(line));
