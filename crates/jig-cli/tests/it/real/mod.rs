@@ -9,7 +9,9 @@
 mod acp;
 mod containment;
 mod ends;
+mod endurance;
 mod gate;
 mod mixed;
+mod steering;
 mod stops;
 mod world;
