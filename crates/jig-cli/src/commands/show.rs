@@ -158,11 +158,15 @@ fn prose(shown: &Shown<'_>) -> String {
 
 fn result_prose(result: &ResultDocument) -> String {
     let spend = &result.spend;
+    let late = if spend.late_usd > 0.0 {
+        format!(" (${:.4} of it told later)", spend.late_usd)
+    } else {
+        String::new()
+    };
     let mut out = format!(
-        "{:<12}${:.4} (${:.4} told later), {} tokens in, {} out, {}, {} unmetered\nphases:\n",
+        "{:<12}${:.4}{late}, {} tokens in, {} out, {}, {} unmetered\nphases:\n",
         "spend",
         spend.cost_usd,
-        spend.late_usd,
         spend.input_tokens,
         spend.output_tokens,
         counted(spend.sends, "send"),

@@ -157,10 +157,10 @@ fn rows_of_money() -> Vec<Row> {
     vec![
         Row {
             definition: capped,
-            // The answer was paid for, what it asked for was not done.
+            // The answer was paid for; what it asks for may have begun.
             changed: &[],
             error: &["raise the role's `budget_usd`"],
-            ..Row::failed("cap", 1, "spend_cap", done(agent)[..1].to_vec())
+            ..Row::failed("cap", 1, "spend_cap", vec![agent.runs("true")])
         },
         Row {
             definition: ceiling,
