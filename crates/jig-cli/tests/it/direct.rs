@@ -86,6 +86,8 @@ fn the_report_has_the_keys_that_programs_rely_on() {
     spend: object
       cost_usd: number
       input_tokens: number
+      late_sends: number
+      late_usd: number
       output_tokens: number
       sends: number
       unmetered_sends: number
