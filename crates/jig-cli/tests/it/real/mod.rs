@@ -14,4 +14,5 @@ mod gate;
 mod mixed;
 mod steering;
 mod stops;
+mod structured;
 mod world;
