@@ -174,6 +174,14 @@ impl ClaudeDialect {
                     }));
                 }
             }
+            "message_stop"
+                if self
+                    .streaming
+                    .take()
+                    .is_some_and(|id| self.streamed.contains(&id)) =>
+            {
+                heard.push(Heard::Event(RuntimeEvent::TextEnd));
+            }
             // The final figures of the message.
             "message_delta" if event["usage"].is_object() => {
                 self.last_usage = Some(event["usage"].clone());

@@ -140,6 +140,9 @@ pub enum RuntimeEvent {
         /// The part.
         text: String,
     },
+    /// The parts since the last event are a whole message: what comes next
+    /// belongs to another.
+    TextEnd,
     /// A log line of the CLI or of the adapter.
     Log {
         /// Its name, such as `system:init` or `line_truncated`.

@@ -108,13 +108,17 @@ impl<'a> Relay<'a> {
             // Counted where deltas become text as well.
             RuntimeEvent::Text { .. } => true,
             RuntimeEvent::ToolCall { .. } | RuntimeEvent::Retrying { .. } => self.events.next(room),
-            RuntimeEvent::TextDelta { .. } | RuntimeEvent::Started { .. } => false,
+            RuntimeEvent::TextDelta { .. }
+            | RuntimeEvent::TextEnd
+            | RuntimeEvent::Started { .. } => false,
         };
         if !keep {
             return;
         }
         match said {
-            RuntimeEvent::TextDelta { .. } | RuntimeEvent::Started { .. } => {}
+            RuntimeEvent::TextDelta { .. }
+            | RuntimeEvent::TextEnd
+            | RuntimeEvent::Started { .. } => {}
             RuntimeEvent::Text { text } => {
                 let clean = self.trace.redactor().text(&text).into_owned();
                 self.text(&clean);
@@ -252,5 +256,32 @@ mod tests {
             said.starts_with("5 log entries and 9 other events"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn messages_in_parts_are_not_run_together() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("trace.jsonl");
+        let clock = Arc::new(jig_process::SystemClock::new());
+        let redactor = Arc::new(Redactor::default());
+        let trace = Emitter::open(&path, clock, redactor, Arc::new(NoSink));
+        let mut relay = Relay::new("build", &trace);
+        for part in ["fi", "rst", "", "sec", "ond"] {
+            relay.pass(match part {
+                "" => RuntimeEvent::TextEnd,
+                part => RuntimeEvent::TextDelta { text: part.into() },
+            });
+        }
+        relay.pass(RuntimeEvent::TextEnd);
+        relay.end();
+        let written = std::fs::read_to_string(path).unwrap();
+        let texts: Vec<String> = written
+            .lines()
+            .map(|line| {
+                let event: Value = serde_json::from_str(line).unwrap();
+                event["payload"]["text"].as_str().unwrap().to_owned()
+            })
+            .collect();
+        assert_eq!(texts, ["first", "second"]);
     }
 }
