@@ -231,6 +231,24 @@ async fn conversations_that_cannot_be_continued_or_begun() {
     let sent = lab.send(&mut unknown).await;
     assert_eq!(sent.failure().0, FailureClass::Discontinuity);
     assert_eq!(lab.server.requests().len(), 0);
+
+    // The bytes that ids are made of are always the same here.
+    assert_eq!(lab.send(&mut Session::new("s")).await.answer(), "one");
+    let sent = lab.send(&mut Session::new("s")).await;
+    let (class, message, _) = sent.failure();
+    assert_eq!(class, FailureClass::Discontinuity, "{message}");
+    assert!(message.contains("already in use"), "{message}");
+
+    // What is no id never reaches the command line.
+    let mut odd = Session::new("s");
+    odd.native_id = Some("--version".into());
+    odd.sends = 1;
+    let sent = lab.send(&mut odd).await;
+    assert!(
+        matches!(&sent.report.end, SendEnd::NotStarted { message, .. } if message.contains("--version")),
+        "{:?}",
+        sent.report
+    );
 }
 
 /// As root the program wants to be told that it is in a sandbox. What else it
