@@ -89,13 +89,13 @@ impl Model {
                 self.doing(event.name.as_deref().unwrap_or("tool"));
                 Vec::new()
             }
-            EventKind::GateFail => vec![format!(
-                "    gate {} failed{}",
-                event.name.as_deref().unwrap_or("?"),
-                first_violation(event)
+            EventKind::GateFail => {
+                let gate = event.name.as_deref().unwrap_or("?");
+                let why = first_violation(event, gate)
                     .map(|note| format!(": {}", line(note)))
-                    .unwrap_or_default()
-            )],
+                    .unwrap_or_default();
+                vec![format!("    gate {gate} failed{why}")]
+            }
             EventKind::AgentEnd => {
                 let cost = field(event, "cost").and_then(Value::as_f64).unwrap_or(0.0);
                 self.spent_usd += cost;
@@ -230,8 +230,13 @@ impl Model {
     }
 }
 
-fn first_violation(event: &Event) -> Option<&str> {
-    field(event, "violations")?.as_array()?.first()?.as_str()
+/// What the gate found first, without its name.
+fn first_violation<'a>(event: &'a Event, gate: &str) -> Option<&'a str> {
+    let said = field(event, "violations")?.as_array()?.first()?.as_str()?;
+    let found = said
+        .strip_prefix(gate)
+        .and_then(|rest| rest.strip_prefix(": "));
+    Some(found.unwrap_or(said))
 }
 
 /// How much of the progress is shown.

@@ -1,6 +1,6 @@
 //! A model on loopback to try an agent, or jig with an agent, against by hand.
-//! It has `jig-note.txt` written, says so in the form that jig asks for, and
-//! finds everything good that it is to review.
+//! It has `jig-note.txt` written, and says so in the form that jig asks for; also
+//! to whoever is told of it by an agent before.
 //!
 //! `cargo run -p jig-testkit --example model` prints what an agent needs to ask
 //! it, and answers until its standard input ends.
@@ -11,6 +11,8 @@ use std::io::Read as _;
 
 use jig_testkit::model::{KEY, ModelServer, Request, Script, Step, Vendor};
 use serde_json::json;
+
+const SUMMARY: &str = "Wrote a note.";
 
 fn main() {
     let answers = || Step::from_request(answer).repeated();
@@ -27,7 +29,7 @@ fn main() {
 
 /// Writes first and then says that it did.
 fn answer(request: &Request) -> Step {
-    if request.contains("review") || !request.tool_results().is_empty() {
+    if request.contains(SUMMARY) || request.contains("a note\n") {
         return Step::text(envelope());
     }
     match request.vendor {
@@ -45,7 +47,7 @@ fn answer(request: &Request) -> Step {
 fn envelope() -> String {
     json!({
         "status": "success",
-        "summary": "Wrote a note.",
+        "summary": SUMMARY,
         "artifacts": ["jig-note.txt"],
         "changed_files": ["jig-note.txt"],
         "notes_for_next_agent": "",

@@ -189,7 +189,9 @@ async fn envelopes(
         return found.iter().try_for_each(json_line);
     }
     if found.is_empty() {
-        output::note("no answer of this attempt is recorded");
+        output::note(
+            "no answer of this attempt was accepted; `jig attempt events` has what its agents said",
+        );
     }
     for envelope in &found {
         output::result_line(&output::harmless(&envelope_title(envelope)));
