@@ -1,6 +1,6 @@
 //! A model on loopback to try an agent, or jig with an agent, against by hand.
-//! It has `jig-note.txt` written, and says so in the form that jig asks for; also
-//! to whoever is told of it by an agent before.
+//! It has `jig-note.txt` written, and says so in the form that jig asks for. Told
+//! that `You review`, it changes nothing and finds everything good.
 //!
 //! `cargo run -p jig-testkit --example model` prints what an agent needs to ask
 //! it, and answers until its standard input ends.
@@ -11,8 +11,6 @@ use std::io::Read as _;
 
 use jig_testkit::model::{KEY, ModelServer, Request, Script, Step, Vendor};
 use serde_json::json;
-
-const SUMMARY: &str = "Wrote a note.";
 
 fn main() {
     let answers = || Step::from_request(answer).repeated();
@@ -29,8 +27,11 @@ fn main() {
 
 /// Writes first and then says that it did.
 fn answer(request: &Request) -> Step {
-    if request.contains(SUMMARY) || request.contains("a note\n") {
-        return Step::text(envelope());
+    if request.contains("You review") {
+        return Step::text(envelope("It is good.", &[]));
+    }
+    if request.contains("a note\n") {
+        return Step::text(envelope("Wrote a note.", &["jig-note.txt"]));
     }
     match request.vendor {
         Some(Vendor::OpenAi) => Step::custom_tool(
@@ -44,12 +45,12 @@ fn answer(request: &Request) -> Step {
     }
 }
 
-fn envelope() -> String {
+fn envelope(summary: &str, changed: &[&str]) -> String {
     json!({
         "status": "success",
-        "summary": SUMMARY,
-        "artifacts": ["jig-note.txt"],
-        "changed_files": ["jig-note.txt"],
+        "summary": summary,
+        "artifacts": changed,
+        "changed_files": changed,
         "notes_for_next_agent": "",
     })
     .to_string()
