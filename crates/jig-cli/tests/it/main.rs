@@ -28,6 +28,8 @@ mod interrupts;
 #[cfg(test)]
 mod kills;
 #[cfg(test)]
+mod logins;
+#[cfg(test)]
 mod outputs;
 #[cfg(test)]
 mod races;

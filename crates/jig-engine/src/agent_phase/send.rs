@@ -242,7 +242,8 @@ impl Attempt<'_> {
             Cause::Auth,
             format!(
                 "the login of role {} runs out at {expires}, before the time of phase {} does; \
-                 log in again, use a long-lived token, or name an API key in `env`",
+                 log in again, use a long-lived token, or name an API key in `env` and leave the \
+                 login out (--no-seed-auth)",
                 ladder.owner,
                 ladder.name()
             ),
