@@ -2,7 +2,7 @@
 //! there are.
 
 use std::io::Read as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
@@ -80,7 +80,13 @@ fn is_absent(error: &std::io::Error) -> bool {
 }
 
 fn read(path: &Path) -> anyhow::Result<Option<String>> {
-    let file = match std::fs::File::open(path) {
+    // Opening a pipe that somebody put there must not wait.
+    let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
+    let opened = std::fs::File::options()
+        .read(true)
+        .custom_flags(flags)
+        .open(path);
+    let file = match opened {
         Err(error) if is_absent(&error) => return Ok(None),
         opened => opened?,
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jig_protocol::limits;
 use jig_protocol::outcome::Spend;
-use jig_runtime::Usage;
+use jig_runtime::{MOST_USD, Usage};
 
 /// The attempt's sends: one atomic check-and-take for every way an agent can be
 /// asked.
@@ -100,7 +100,7 @@ impl Meter {
 
 /// What was said to have been spent; nothing when that is no amount.
 fn amount(usd: Option<f64>) -> f64 {
-    usd.filter(|usd| usd.is_finite() && *usd > 0.0)
+    usd.filter(|usd| (0.0..=MOST_USD).contains(usd))
         .unwrap_or(0.0)
 }
 
@@ -222,6 +222,16 @@ mod tests {
         let spend = meter.spend;
         assert_eq!((spend.unmetered_sends, spend.late_sends), (0, 2));
         meter.count(Some(&late(1, f64::NAN)));
+        let absurd = Usage {
+            cost_usd: Some(1.7e308),
+            late: Some(Late {
+                sends: 1,
+                cost_usd: f64::INFINITY,
+            }),
+            ..Usage::default()
+        };
+        meter.count(Some(&absurd));
+        meter.count(Some(&absurd));
         assert_eq!((meter.spend.cost_usd, meter.spend.late_usd), (2.0, 0.5));
     }
 }

@@ -1,10 +1,12 @@
 //! Files in directories that others control, written and removed without being
 //! led elsewhere: no link is followed on the way, and none is written through.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Component, Path};
 
+use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -64,7 +66,8 @@ pub fn make_dir_beneath(root: &Path, path: &Path) -> io::Result<()> {
 
 /// Writes `content` to a new file `path` below `root`, 0600, following no link
 /// on the way. A link or file at the place, or in the place of a directory on
-/// the way, is replaced, never written through.
+/// the way, is replaced, never written through; a directory at the place is put
+/// aside.
 ///
 /// # Errors
 /// Whatever the file system says.
@@ -75,6 +78,7 @@ pub fn write_beneath(root: &Path, path: &Path, content: &[u8]) -> io::Result<()>
     let dir = open_dir_beneath(root, parent, OnTheWay::Make)?;
     match rustix::fs::unlinkat(&dir, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => {}
+        Err(Errno::ISDIR | Errno::PERM) => put_aside(&dir, name)?,
         Err(other) => return Err(other.into()),
     }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -83,8 +87,22 @@ pub fn write_beneath(root: &Path, path: &Path, content: &[u8]) -> io::Result<()>
     file.write_all(content)
 }
 
+/// Gives a directory another name beside its own. It is not removed: it may hold
+/// more levels than can be gone through here, and goes with what it lies in.
+fn put_aside(dir: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    for number in 0..1_000 {
+        let aside = format!(".jig-aside-{number}");
+        match rustix::fs::statat(dir, &aside, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => return Ok(rustix::fs::renameat(dir, name, dir, &aside)?),
+            Ok(_) => {}
+            Err(other) => return Err(other.into()),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
 /// Removes the file `path` below `root`, following no link on the way. `false`
-/// when nothing is there.
+/// when nothing is there, or a directory, which is no file that was written.
 ///
 /// # Errors
 /// Whatever the file system says, absence aside.
@@ -107,7 +125,7 @@ pub fn remove_beneath(root: &Path, path: &Path) -> io::Result<bool> {
     };
     match rustix::fs::unlinkat(&dir, name, AtFlags::empty()) {
         Ok(()) => Ok(true),
-        Err(Errno::NOENT) => Ok(false),
+        Err(Errno::NOENT | Errno::ISDIR) => Ok(false),
         Err(other) => Err(other.into()),
     }
 }

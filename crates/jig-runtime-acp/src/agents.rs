@@ -49,9 +49,15 @@ const fn yes() -> bool {
 }
 
 /// Why a file is of no use: what is wrong, and where.
+///
+/// It repeats nothing of the file but names of keys: a value may be a secret
+/// that somebody put there by mistake.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct AgentsError(#[from] toml::de::Error);
+#[error("line {line}: {what}")]
+pub struct AgentsError {
+    line: usize,
+    what: String,
+}
 
 impl Agents {
     /// Reads the text of a `runtimes.toml`.
@@ -60,7 +66,22 @@ impl Agents {
     ///
     /// The first thing that is wrong, with its place. An unknown key is wrong.
     pub fn parse(text: &str) -> Result<Self, AgentsError> {
-        Ok(toml::from_str(text)?)
+        toml::from_str(text).map_err(|error: toml::de::Error| {
+            let before = error.span().and_then(|span| text.get(..span.start));
+            AgentsError {
+                line: before.map_or(1, |before| before.matches('\n').count() + 1),
+                what: without_values(error.message()),
+            }
+        })
+    }
+}
+
+/// What is wrong, without the value that is.
+fn without_values(message: &str) -> String {
+    let parts: Vec<&str> = message.split('"').collect();
+    match parts.as_slice() {
+        [first, .., last] => format!("{first}\"…\"{last}"),
+        _ => message.to_owned(),
     }
 }
 
@@ -245,6 +266,22 @@ mod tests {
             let error = Agents::parse(&text).expect_err(&text).to_string();
             assert!(error.contains(&format!("line {line}")), "{text:?}: {error}");
             assert!(error.contains(words), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn values_are_not_repeated() {
+        for text in [
+            "[acp.a]\ncommand = [\"a\"]\nenv = {K = \"SECRET\"}\n",
+            "[acp.a]\ncommand = [\"a\", \"--key=SECRET\"\n",
+            "[acp.a]\ncommand = \"SECRET\"\n",
+            "[acp.a]\ncommand = [\"a\"]\nresume = \"SEC\\\"RET\"\n",
+            "[acp.a]\ncommand = [\"./SECRET\"]\n",
+            "SECRET",
+        ] {
+            let error = Agents::parse(text).unwrap_err();
+            let told = format!("{error} {:?}", error.to_string());
+            assert!(!told.contains("SEC"), "{told}");
         }
     }
 

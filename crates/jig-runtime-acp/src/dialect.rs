@@ -25,6 +25,9 @@ use crate::step::Step;
 use crate::tools::Tools;
 use crate::usage::Used;
 
+/// The longest id of an agent's request, as JSON: it is said again in the answer.
+const ID_BYTES: usize = 1_024;
+
 /// What a send asks of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {
@@ -264,9 +267,9 @@ impl AcpDialect {
     /// A request of the agent's.
     fn asked(&mut self, id: &Value, method: &str, params: &Value, heard: &mut Vec<Heard>) {
         self.asked += 1;
-        if self.asked > limits::AGENT_REQUESTS {
+        if self.asked > limits::AGENT_REQUESTS || id.to_string().len() > ID_BYTES {
             let message = format!(
-                "the agent made more than {} requests",
+                "the agent made more than {} requests, or one whose id is longer than {ID_BYTES} bytes",
                 limits::AGENT_REQUESTS
             );
             self.fail(Failure::new(FailureClass::Other, message), heard);

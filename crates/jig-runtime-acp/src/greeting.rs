@@ -1,8 +1,12 @@
 //! Who an agent says it is.
 
+use jig_protocol::text::head;
 use serde_json::Value;
 
 use crate::dialect::text;
+
+/// Of a name or a version more is not shown.
+const SHOWN_BYTES: usize = 100;
 
 /// The version of the protocol that is spoken here.
 pub(crate) const PROTOCOL: u64 = 1;
@@ -31,8 +35,8 @@ impl Greeting {
         let can = &result["agentCapabilities"];
         let methods = result["authMethods"].as_array().into_iter().flatten();
         Self {
-            name: text(&result["agentInfo"], "name").to_owned(),
-            version: text(&result["agentInfo"], "version").to_owned(),
+            name: head(text(&result["agentInfo"], "name"), SHOWN_BYTES).to_owned(),
+            version: head(text(&result["agentInfo"], "version"), SHOWN_BYTES).to_owned(),
             loads: can["loadSession"] == true,
             resumes: can["sessionCapabilities"]["resume"].is_object(),
             auth_methods: methods

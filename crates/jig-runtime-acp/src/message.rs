@@ -44,7 +44,7 @@ pub(crate) fn read(line: &[u8]) -> Option<Vec<Message>> {
     if line.is_empty() {
         return Some(Vec::new());
     }
-    match serde_json::from_slice(line).ok()? {
+    match jig_runtime::json::parse(line)? {
         Value::Array(values) => values.into_iter().map(message).collect(),
         value => message(value).map(|message| vec![message]),
     }
@@ -166,7 +166,12 @@ mod tests {
         for line in ["x", "1", "\"a\"", "{}", r#"{"id":1}"#, "[1]", "{\"id\":1,"] {
             assert_eq!(read(line.as_bytes()), None, "{line}");
         }
-        assert_eq!(read(b"{\"method\":\"\xff\"}"), None);
+        // A broken letter is no reason to lose a message.
+        let read = read(b"{\"method\":\"\xff\"}").unwrap();
+        assert!(
+            matches!(&read[..], [Message::Notification { method, .. }] if method == "\u{fffd}"),
+            "{read:?}"
+        );
     }
 
     #[test]

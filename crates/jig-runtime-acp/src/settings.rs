@@ -89,7 +89,7 @@ pub(crate) fn choose(
                 }),
             }));
         }
-        offered.extend(values.into_iter().map(str::to_owned));
+        offered.extend(values.into_iter().take(NAMED + 1).map(str::to_owned));
     }
     let [holder, list, id, current, method, parameter] = setting.listed();
     let holder = &opened[holder];
@@ -105,7 +105,8 @@ pub(crate) fn choose(
             params: json!({"sessionId": session_id, parameter: wanted}),
         }));
     }
-    for value in listed {
+    // More are not shown, and an agent may list any number.
+    for value in listed.into_iter().take(NAMED + 1) {
         if !offered.iter().any(|known| known == value) {
             offered.push(value.to_owned());
         }

@@ -46,6 +46,8 @@ impl Tools {
         if !call.told && (ends || has_content(&call.input)) {
             call.told = true;
             heard.push(Heard::Event(call.event()));
+            // Told once, however large it is.
+            call.input = Value::Null;
         }
         if ends {
             call.ended = true;
@@ -97,7 +99,7 @@ impl Call {
                 title.clone_into(&mut self.title);
             }
         }
-        if has_content(&update["rawInput"]) {
+        if !self.told && has_content(&update["rawInput"]) {
             self.input = update["rawInput"].clone();
         }
     }

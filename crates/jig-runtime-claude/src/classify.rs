@@ -33,7 +33,13 @@ pub(crate) fn verdict(
             FailureClass::Discontinuity,
             format!("session {asked} was to be continued, but session {answered} answered"),
         )),
-        None => judge(result, dialect.api_error.as_ref(), stderr),
+        None => match dialect.answered_as_nobody() {
+            Some(id) => Err(Failure::new(
+                FailureClass::Discontinuity,
+                format!("it answered as session {id:?}, which cannot be continued"),
+            )),
+            None => judge(result, dialect.api_error.as_ref(), stderr),
+        },
     };
     Verdict { outcome, usage }
 }

@@ -8,10 +8,16 @@ use std::time::Duration;
 
 use jig_protocol::outcome::FailureClass;
 use jig_runtime::dialect::{Dialect, Exit, Heard, Verdict};
-use jig_runtime::{RuntimeEvent, Session, failure, line_stream};
+use jig_runtime::{RuntimeEvent, Session, failure, json, line_stream};
 use serde_json::Value;
+use uuid::Uuid;
 
 use crate::classify;
+
+/// Longer ids of messages are none of this CLI's; nor does it write more messages
+/// in one send.
+const ID_BYTES: usize = 256;
+const REMEMBERED: usize = 10_000;
 
 /// The translator of one send.
 #[derive(Debug, Default)]
@@ -43,6 +49,15 @@ impl ClaudeDialect {
             continues,
             ..Self::default()
         }
+    }
+
+    /// The id under which a new conversation answered, when that is none.
+    pub(crate) fn answered_as_nobody(&self) -> Option<&str> {
+        let id = self.session_id.as_deref()?;
+        if self.continues.is_some() {
+            return None;
+        }
+        Uuid::try_parse(id).is_err().then_some(id)
     }
 
     /// The id that was to be continued and the other one that answered.
@@ -163,12 +178,17 @@ impl ClaudeDialect {
         let event = &value["event"];
         match text(event, "type") {
             "message_start" => {
-                self.streaming = event["message"]["id"].as_str().map(str::to_owned);
+                let id = event["message"]["id"]
+                    .as_str()
+                    .filter(|id| id.len() <= ID_BYTES);
+                self.streaming = id.map(str::to_owned);
             }
             "content_block_delta" if text(&event["delta"], "type") == "text_delta" => {
                 let part = text(&event["delta"], "text");
                 if let Some(id) = self.streaming.as_ref().filter(|_| !part.is_empty()) {
-                    self.streamed.insert(id.clone());
+                    if self.streamed.len() < REMEMBERED {
+                        self.streamed.insert(id.clone());
+                    }
                     heard.push(Heard::Event(RuntimeEvent::TextDelta {
                         text: part.to_owned(),
                     }));
@@ -193,13 +213,12 @@ impl ClaudeDialect {
 
 impl Dialect for ClaudeDialect {
     fn line(&mut self, line: &[u8]) -> Vec<Heard> {
-        let line = String::from_utf8_lossy(line);
-        let line = line.trim();
+        let line = line.trim_ascii();
         let mut heard = Vec::new();
-        match serde_json::from_str(line) {
+        match json::parse(line) {
             _ if line.is_empty() => {}
-            Ok(value @ (Value::Object(_) | Value::Array(_))) => self.value(value, &mut heard),
-            Ok(_) | Err(_) => heard.push(Heard::Event(line_stream::unparsed(line.as_bytes()))),
+            Some(value @ (Value::Object(_) | Value::Array(_))) => self.value(value, &mut heard),
+            _ => heard.push(Heard::Event(line_stream::unparsed(line))),
         }
         heard
     }
@@ -207,7 +226,9 @@ impl Dialect for ClaudeDialect {
     fn end(&mut self, session: &mut Session, exit: Exit, stderr: &str) -> Verdict {
         let verdict = classify::verdict(self, session, exit, stderr);
         // On the first send the CLI's word counts; later it is compared.
-        if let (None, Some(id)) = (&self.continues, &self.session_id) {
+        if let (None, Some(id)) = (&self.continues, &self.session_id)
+            && Uuid::try_parse(id).is_ok()
+        {
             session.native_id = Some(id.clone());
         }
         verdict

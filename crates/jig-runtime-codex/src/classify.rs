@@ -27,6 +27,15 @@ pub(crate) fn verdict(
             usage: None,
         };
     }
+    if let Some(id) = dialect.answered_as_nobody() {
+        return Verdict {
+            outcome: Err(Failure::new(
+                FailureClass::Discontinuity,
+                format!("it answered as thread {id:?}, which cannot be continued"),
+            )),
+            usage: None,
+        };
+    }
     match &dialect.turn {
         Some(Turn::Completed(usage)) => Verdict {
             outcome: Ok(answer(dialect)),

@@ -5,7 +5,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use jig_protocol::outcome::FailureClass;
 use jig_protocol::time::Timestamp;
 use jig_runtime::{OperatorHome, Seed, SeedError, login};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::command_line;
 use crate::operator::{self, Operator};
@@ -24,7 +24,7 @@ pub(crate) fn seed(operator: &OperatorHome, settings: &Operator) -> Result<Seed,
     let said = login::read(&path)
         .map_err(|error| no_login(format!("{shown} does not hold a Codex login ({error})")))?;
     let said: Value = serde_json::from_slice(&said).unwrap_or_default();
-    let Some((login, expires_at)) = kept(said) else {
+    let Some((login, expires_at)) = kept(&said) else {
         return Err(no_login(format!("{shown} is not in a form jig knows")));
     };
     Ok(Seed {
@@ -34,23 +34,41 @@ pub(crate) fn seed(operator: &OperatorHome, settings: &Operator) -> Result<Seed,
     })
 }
 
-/// The login with an empty refresh token, and until when it is good.
+/// What the CLI needs of a login, and until when it is good: the key or the
+/// tokens, whichever the login is by, and those with an empty refresh token.
 ///
-/// The CLI takes a login without the field for none, and works with an empty one
+/// The CLI takes tokens without that field for none, and works with an empty one
 /// as long as the access token is good. Used in a HOME that is thrown away, a
 /// token that can be used once would log the operator out.
-fn kept(mut login: Value) -> Option<(Vec<u8>, Option<Timestamp>)> {
-    let has_key = login["OPENAI_API_KEY"].is_string();
-    let access = login["tokens"]["access_token"].as_str().map(str::to_owned);
-    if !has_key && access.is_none() {
-        return None;
+fn kept(login: &Value) -> Option<(Vec<u8>, Option<Timestamp>)> {
+    let key = login["OPENAI_API_KEY"].as_str();
+    let by_key = match login["auth_mode"].as_str() {
+        Some("apikey") => true,
+        Some("chatgpt") => false,
+        Some(_) => return None,
+        None => key.is_some(),
+    };
+    let mut copy = Map::new();
+    let mut keep = |name: &str, value: &Value| {
+        if !value.is_null() {
+            copy.insert(name.to_owned(), value.clone());
+        }
+    };
+    keep("auth_mode", &login["auth_mode"]);
+    if by_key {
+        keep("OPENAI_API_KEY", &key?.into());
+        return Some((serde_json::to_vec(&copy).ok()?, None));
     }
-    if let Some(tokens) = login.get_mut("tokens").and_then(Value::as_object_mut) {
-        tokens.insert("refresh_token".to_owned(), "".into());
+    let access = login["tokens"]["access_token"].as_str()?;
+    let mut tokens = json!({"access_token": access, "refresh_token": ""});
+    for name in ["account_id", "id_token"] {
+        if let Some(value) = login["tokens"].get(name) {
+            tokens[name] = value.clone();
+        }
     }
-    // A key goes before the tokens, and does not expire.
-    let expires_at = access.filter(|_| !has_key).and_then(|token| expiry(&token));
-    Some((serde_json::to_vec(&login).ok()?, expires_at))
+    keep("tokens", &tokens);
+    keep("last_refresh", &login["last_refresh"]);
+    Some((serde_json::to_vec(&copy).ok()?, expiry(access)))
 }
 
 /// Until when a JSON Web Token says it is good.
@@ -74,8 +92,6 @@ fn no_login(message: String) -> SeedError {
 #[cfg(test)]
 mod tests {
     use std::path::{Path, PathBuf};
-
-    use serde_json::json;
 
     use super::*;
 
@@ -108,6 +124,7 @@ mod tests {
         let (path, copy) = &seed.files[0];
         assert_eq!(path, &PathBuf::from(".codex/auth.json"));
         login["tokens"]["refresh_token"] = "".into();
+        login.as_object_mut().unwrap().remove("OPENAI_API_KEY");
         assert_eq!(serde_json::from_slice::<Value>(copy).unwrap(), login);
         assert_eq!(seed.dirs, [PathBuf::from(".codex")]);
         let expires = Timestamp::from_millis(1_764_541_315_000);
@@ -123,6 +140,35 @@ mod tests {
         ] {
             assert_eq!(seeded(&login.to_string()).unwrap().expires_at, None);
         }
+    }
+
+    /// The login says by which of the two it is; the other one is not copied.
+    #[test]
+    fn the_mode_decides_and_nothing_else_is_copied() {
+        let access = token(&json!({"exp": 1}));
+        let both = |mode: &str| {
+            json!({"auth_mode": mode, "OPENAI_API_KEY": "KEY", "agent_identity": "PRIVATE",
+                "tokens": {"access_token": access, "refresh_token": "REFRESH", "more": "PRIVATE"}})
+            .to_string()
+        };
+        for (mode, expires, holds) in [
+            ("chatgpt", Some(Timestamp::from_millis(1_000)), "tokens"),
+            ("apikey", None, "KEY"),
+        ] {
+            let seed = seeded(&both(mode)).unwrap();
+            let copy = String::from_utf8(seed.files[0].1.clone()).unwrap();
+            assert_eq!(seed.expires_at, expires, "{mode}");
+            assert!(copy.contains(holds) && copy.contains(mode), "{copy}");
+            assert_eq!(copy.contains("KEY"), mode == "apikey", "{copy}");
+            assert!(
+                !copy.contains("PRIVATE") && !copy.contains("REFRESH"),
+                "{copy}"
+            );
+        }
+        assert!(seeded(&both("something-new")).is_err());
+        let none = json!({"auth_mode": "apikey", "OPENAI_API_KEY": null,
+            "tokens": {"access_token": access}});
+        assert!(seeded(&none.to_string()).is_err());
     }
 
     #[test]

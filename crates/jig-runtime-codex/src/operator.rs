@@ -8,20 +8,26 @@ use jig_protocol::text;
 use jig_runtime::{OperatorHome, login};
 use toml::{Table, Value};
 
-/// What a provider's table may say: how to reach it, and the names of variables
-/// that hold what it wants to be given. Headers and tokens written out are not
-/// among them.
-const KEPT: [&str; 10] = [
-    "base_url",
-    "env_http_headers",
-    "env_key",
-    "name",
-    "request_max_retries",
-    "requires_openai_auth",
-    "stream_idle_timeout_ms",
-    "stream_max_retries",
-    "supports_websockets",
-    "wire_api",
+/// Whether a value is of the kind that its setting has.
+type Fits = fn(&Value) -> bool;
+
+/// What a provider's table may say, and as what: how to reach it, and the names of
+/// variables that hold what it wants to be given. Headers and tokens written out
+/// are not among them.
+const KEPT: [(&str, Fits); 9] = [
+    ("env_http_headers", |value| {
+        value
+            .as_table()
+            .is_some_and(|names| names.values().all(Value::is_str))
+    }),
+    ("env_key", Value::is_str),
+    ("name", Value::is_str),
+    ("request_max_retries", Value::is_integer),
+    ("requires_openai_auth", Value::is_bool),
+    ("stream_idle_timeout_ms", Value::is_integer),
+    ("stream_max_retries", Value::is_integer),
+    ("supports_websockets", Value::is_bool),
+    ("wire_api", Value::is_str),
 ];
 
 /// Settings of the operator's that sends keep.
@@ -80,17 +86,14 @@ impl Operator {
             format!("line {line} is no TOML")
         })?;
         let mut kept = Self::default();
-        if let Some(provider @ Value::String(_)) = table.get("model_provider") {
-            kept.keep("model_provider", provider.clone());
-        }
-        if let Some(Value::Table(providers)) = table.get("model_providers") {
-            let providers: Table = providers
-                .iter()
-                .filter_map(|(name, provider)| {
-                    let provider = kept.provider(name, provider.as_table()?);
-                    Some((name.clone(), Value::Table(provider)))
-                })
-                .collect();
+        let Some(Value::String(chosen)) = table.get("model_provider") else {
+            return Ok(kept);
+        };
+        kept.keep("model_provider", chosen.as_str().into());
+        let provider = table.get("model_providers").and_then(|all| all.get(chosen));
+        if let Some(Value::Table(provider)) = provider {
+            let provider = Value::Table(kept.provider(chosen, provider));
+            let providers = Table::from_iter([(chosen.clone(), provider)]);
             kept.keep("model_providers", Value::Table(providers));
         }
         Ok(kept)
@@ -104,20 +107,33 @@ impl Operator {
         let mut kept = Table::new();
         let mut left_out = Vec::new();
         for (field, value) in provider {
-            if KEPT.contains(&field.as_str()) {
-                kept.insert(field.clone(), without_password(field, value));
-            } else if let ("query_params", Value::Table(params)) = (field.as_str(), value) {
-                // The interface's version is named this way.
-                let version = params.get_key_value("api-version");
-                let version = version.map(|(name, value)| (name.clone(), value.clone()));
-                left_out.extend(params.keys().filter(|name| *name != "api-version"));
-                kept.insert(field.clone(), Value::Table(version.into_iter().collect()));
-            } else {
-                left_out.push(field);
+            let as_it_is = KEPT.iter().any(|(name, fits)| name == field && fits(value));
+            match (field.as_str(), value) {
+                _ if as_it_is => {
+                    kept.insert(field.clone(), value.clone());
+                }
+                ("base_url", Value::String(url)) => {
+                    let (plain, whole) = plain_address(url);
+                    if !whole {
+                        left_out.push("the secrets of base_url");
+                    }
+                    kept.insert(field.clone(), plain.into());
+                }
+                ("query_params", Value::Table(params)) => {
+                    // The interface's version is named this way.
+                    let version = params.get_key_value("api-version");
+                    let version = version.filter(|(_, value)| value.is_str());
+                    let version = version.map(|(name, value)| (name.clone(), value.clone()));
+                    let names = params.keys().map(String::as_str);
+                    left_out.extend(names.filter(|name| *name != "api-version"));
+                    kept.insert(field.clone(), Value::Table(version.into_iter().collect()));
+                }
+                _ => left_out.push(field),
             }
         }
         if !left_out.is_empty() {
-            let fields: Vec<String> = left_out.iter().map(|field| text::quoted(field)).collect();
+            let fields = left_out.into_iter().map(text::quoted);
+            let fields: Vec<String> = fields.collect();
             self.left_out.push(format!(
                 "of the model provider {} these settings are not passed on: {}",
                 text::quoted(name),
@@ -161,12 +177,19 @@ impl Operator {
     }
 }
 
-/// The address of a provider without a name and a password in it.
-fn without_password(field: &str, value: &Value) -> Value {
-    match (field, value) {
-        ("base_url", Value::String(said)) => Value::String(text::without_userinfo(said)),
-        _ => value.clone(),
-    }
+/// An address without name, password, query and fragment, and whether that is
+/// all of it.
+fn plain_address(url: &str) -> (String, bool) {
+    let end = url.find(['?', '#']).unwrap_or(url.len());
+    let (address, more) = url.split_at(end);
+    // A password may hold a slash: whatever stands before the last `@` goes.
+    let plain = match (address.split_once("://"), address.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}"),
+        (None, Some((_, host))) => host.to_owned(),
+        (_, None) => address.to_owned(),
+    };
+    let whole = more.is_empty() && plain.len() == address.len();
+    (plain, whole)
 }
 
 #[cfg(test)]
@@ -183,7 +206,7 @@ command = "evil"
 plugins = true
 [model_providers.mine]
 name = "mine"
-base_url = "https://user:SECRET@example.invalid/v1"
+base_url = "https://user:SEC/RET@example.invalid/v1?key=SECRET#SECRET"
 wire_api = "responses"
 env_key = "MINE_KEY"
 env_http_headers = { "x-team" = "TEAM_VARIABLE" }
@@ -191,6 +214,8 @@ http_headers = { authorization = "Bearer SECRET" }
 experimental_bearer_token = "SECRET"
 query_params = { api-version = "2026-01", code = "SECRET" }
 stream_max_retries = 2
+supports_websockets = "SECRET"
+request_max_retries = ["SECRET"]
 [model_providers.mine.auth]
 command = "print-token"
 [model_providers.other]
@@ -211,9 +236,6 @@ env_key = "MINE_KEY"
 env_http_headers = { "x-team" = "TEAM_VARIABLE" }
 query_params = { api-version = "2026-01" }
 stream_max_retries = 2
-[model_providers.other]
-base_url = "http://localhost:1234/v1"
-requires_openai_auth = true
 "#
         .parse()
         .unwrap();
@@ -222,7 +244,8 @@ requires_openai_auth = true
             kept.left_out(),
             [
                 "of the model provider `mine` these settings are not passed on: `auth`, \
-                 `experimental_bearer_token`, `http_headers`, `code`"
+                 `the secrets of base_url`, `experimental_bearer_token`, `http_headers`, `code`, \
+                 `request_max_retries`, `supports_websockets`"
             ]
         );
         assert_eq!(kept.key_variable(), Some("MINE_KEY"));

@@ -5,8 +5,10 @@
 
 use jig_protocol::outcome::FailureClass;
 use jig_runtime::dialect::{Dialect, Exit, Heard, Verdict};
+use jig_runtime::json::parse;
 use jig_runtime::{RuntimeEvent, Session, line_stream};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::classify;
 
@@ -52,6 +54,15 @@ impl CodexDialect {
     pub const fn structured(mut self, structured: bool) -> Self {
         self.structured = structured;
         self
+    }
+
+    /// The new thread that answered, when its id is none.
+    pub(crate) fn answered_as_nobody(&self) -> Option<&str> {
+        let id = self.thread.as_deref()?;
+        if self.continues.is_some() {
+            return None;
+        }
+        Uuid::try_parse(id).is_err().then_some(id)
     }
 
     /// The thread that was to be continued and the other one that answered.
@@ -137,12 +148,11 @@ impl CodexDialect {
 
 impl Dialect for CodexDialect {
     fn line(&mut self, line: &[u8]) -> Vec<Heard> {
-        let line = String::from_utf8_lossy(line);
-        let line = line.trim();
-        match serde_json::from_str(line) {
+        let line = line.trim_ascii();
+        match parse(line) {
             _ if line.is_empty() => Vec::new(),
-            Ok(value @ Value::Object(_)) => self.value(&value),
-            Ok(_) | Err(_) => vec![Heard::Event(line_stream::unparsed(line.as_bytes()))],
+            Some(value @ Value::Object(_)) => self.value(&value),
+            _ => vec![Heard::Event(line_stream::unparsed(line))],
         }
     }
 
@@ -150,7 +160,7 @@ impl Dialect for CodexDialect {
         let verdict = classify::verdict(self, session, exit, stderr);
         // Also of a send that failed: the thread may be there. Later it is
         // compared.
-        if session.native_id.is_none() {
+        if session.native_id.is_none() && self.answered_as_nobody().is_none() {
             session.native_id.clone_from(&self.thread);
         }
         verdict

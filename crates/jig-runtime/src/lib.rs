@@ -12,6 +12,7 @@
 
 pub mod dialect;
 pub mod failure;
+pub mod json;
 pub mod line_stream;
 pub mod login;
 pub mod probe;
@@ -32,5 +33,5 @@ pub use dialect::{Dialect, Invocation};
 pub use runtime::*;
 pub use session::Session;
 pub use supervise::supervise;
-pub use usage::{Late, Ledger, Usage};
+pub use usage::{Late, Ledger, MOST_USD, Usage};
 pub use version::Version;

@@ -25,6 +25,10 @@ pub struct Late {
     pub cost_usd: f64,
 }
 
+/// More than this, of one send or of a session, is no amount of money: sums of
+/// such figures would be no numbers in the end.
+pub const MOST_USD: f64 = 1e6;
+
 /// Less than this between two sums of the same dollars is the rounding of
 /// floating point.
 const ROUNDING_USD: f64 = 1e-9;
@@ -57,11 +61,12 @@ impl Ledger {
         of_send: Option<f64>,
         total_usd: Option<f64>,
     ) -> (Option<f64>, Option<Late>) {
-        let is_amount = |usd: &f64| usd.is_finite() && *usd >= 0.0;
+        let is_amount = |usd: &f64| (0.0..=MOST_USD).contains(usd);
         let of_send = of_send.filter(is_amount);
         let before = self.cost_usd.unwrap_or(0.0);
         let Some(total) = total_usd.filter(is_amount) else {
-            self.cost_usd = of_send.map(|cost| before + cost).or(self.cost_usd);
+            let known = of_send.map(|cost| (before + cost).min(MOST_USD));
+            self.cost_usd = known.or(self.cost_usd);
             return (of_send, None);
         };
         self.cost_usd = Some(total);

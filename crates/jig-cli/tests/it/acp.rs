@@ -177,6 +177,25 @@ fn what_is_wrong_with_the_operators_file_is_told_before_anything_starts() {
     }
 }
 
+/// Whatever lies in the file's place is told; nobody waits for it.
+#[test]
+fn what_is_no_file_in_the_files_place_holds_nobody_up() {
+    let mut trial = trial(&[]);
+    let path = trial.env.path("data/runtimes.toml");
+    std::fs::remove_file(&path).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(made.unwrap().success());
+    for args in [&["doctor"][..], &["--json", "doctor"]] {
+        let done = trial.env.jig(&trial.env.path("home"), args);
+        assert!(done.stdout.contains("no regular file"), "{done:?}");
+    }
+    let done = run(&trial, &["--runtime", "acp:stub"]);
+    assert_eq!(done.code, Some(2), "{done:?}");
+    assert!(done.stderr.contains("no regular file"), "{done:?}");
+    std::fs::remove_file(path).unwrap();
+    trial.assert_next_run_works();
+}
+
 /// A file that no role asks for is nobody's business.
 #[test]
 fn a_broken_file_does_not_concern_other_runtimes() {

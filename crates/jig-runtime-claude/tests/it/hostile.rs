@@ -193,15 +193,27 @@ fn banners_arrays_and_broken_text_do_not_lose_the_result() {
     );
     assert!(dialect.line(b"   ").is_empty());
     let mut array =
-        br#"[{"type":"system","subtype":"init","session_id":"i"},{"type":"result","result":""#
+        br#"[{"type":"system","subtype":"init","session_id":"11111111-1111-4111-8111-111111111111"},{"type":"result","result":"\ud83d"#
             .to_vec();
     array.extend(b"\xff");
     array.extend(br#""}]"#);
     dialect.line(&array);
     let mut session = Session::new("s");
     let verdict = dialect.end(&mut session, Exit::Code(0), "");
-    assert_eq!(verdict.outcome, Ok("\u{FFFD}".to_owned()));
-    assert_eq!(session.native_id.as_deref(), Some("i"));
+    // Half a character as an escape, and a byte that is none.
+    assert_eq!(verdict.outcome, Ok("\u{FFFD}\u{FFFD}".to_owned()));
+    let id = "11111111-1111-4111-8111-111111111111";
+    assert_eq!(session.native_id.as_deref(), Some(id));
+
+    let mut odd = ClaudeDialect::new(None);
+    odd.line(br#"{"type":"result","session_id":"--help","result":"yes"}"#);
+    let mut session = Session::new("s");
+    let failure = odd
+        .end(&mut session, Exit::Code(0), "")
+        .outcome
+        .unwrap_err();
+    assert_eq!(failure.class, FailureClass::Discontinuity);
+    assert_eq!(session.native_id, None);
 }
 
 #[test]

@@ -152,7 +152,7 @@ fn what_is_unknown_breaks_nothing() {
 warning: something
 [1,2]
 {"type":"thread.started","thread_id":7}
-{"type":"thread.started","thread_id":"t","more":{"deep":[]}}
+{"type":"thread.started","thread_id":"01a22e49-ff2b-7f10-b365-ec14c353f992","more":{"deep":[]}}
 {"type":"galaxy.formed","size":"large"}
 {"type":"item.completed","item":{"type":"hologram","id":"h"}}
 {"type":"item.completed"}
@@ -171,7 +171,7 @@ warning: something
     assert_eq!(verdict.outcome.as_deref(), Ok("last"));
     assert_eq!(
         (verdict.usage, session.native_id.as_deref()),
-        (None, Some("t"))
+        (None, Some(THREAD))
     );
     insta::assert_snapshot!("unknown", text);
 }

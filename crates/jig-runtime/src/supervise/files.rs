@@ -8,31 +8,20 @@ use jig_process::beneath::{remove_beneath, write_beneath};
 /// Writes `files` into `home`, readable by nobody else, with the directories on
 /// the way.
 ///
-/// An agent may write its HOME, so whatever lies under a name is removed first
-/// and never followed, and a link in a directory's place neither.
+/// An agent may write its HOME, so whatever lies under a name is replaced and
+/// never followed, and a link in a directory's place neither.
 ///
 /// # Errors
 ///
 /// The path that could not be written. What was written before it is removed.
 pub(super) fn write(home: &Path, files: &[(String, Vec<u8>)]) -> Result<(), (PathBuf, io::Error)> {
     for (at, (below, content)) in files.iter().enumerate() {
-        if let Err(error) = write_one(home, Path::new(below), content) {
+        if let Err(error) = write_beneath(home, Path::new(below), content) {
             remove(home, files.get(..at).unwrap_or_default());
             return Err((home.join(below), error));
         }
     }
     Ok(())
-}
-
-fn write_one(home: &Path, below: &Path, content: &[u8]) -> io::Result<()> {
-    match write_beneath(home, below, content) {
-        Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
-            // The way to it holds no link by now.
-            std::fs::remove_dir_all(home.join(below))?;
-            write_beneath(home, below, content)
-        }
-        other => other,
-    }
 }
 
 /// Removes what [`write`] wrote; what is gone already is fine.

@@ -11,6 +11,10 @@ use crate::line_stream::{self, Line, LineStream};
 use crate::runtime::{BoxFuture, RuntimeEvent};
 use crate::session::Session;
 
+/// The longest id of a tool call, and the most calls that are open at once.
+const ID_BYTES: usize = 256;
+const OPEN_TOOLS: usize = 4_096;
+
 /// Bytes in, events out.
 pub(super) struct Hearing<D> {
     dialect: D,
@@ -98,7 +102,10 @@ impl<D: Dialect> Hearing<D> {
             match heard {
                 Heard::Event(event) => self.pending.push_back(event),
                 Heard::ToolOpened(id) => {
-                    self.open_tools.insert(id);
+                    // A call that is not noted leaves the limit of silence on.
+                    if id.len() <= ID_BYTES && self.open_tools.len() < OPEN_TOOLS {
+                        self.open_tools.insert(id);
+                    }
                 }
                 Heard::ToolClosed(id) => {
                     self.open_tools.remove(&id);

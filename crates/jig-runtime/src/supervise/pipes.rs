@@ -47,6 +47,8 @@ impl<R: AsyncRead + Unpin> Source<R> {
 pub(super) struct Input {
     pub(super) pipe: Option<ChildStdin>,
     waiting: Vec<u8>,
+    /// How many of them are written.
+    written: usize,
     /// Whether stdin stays open once nothing waits.
     keep: bool,
 }
@@ -56,6 +58,7 @@ impl Input {
         Self {
             pipe: None,
             waiting,
+            written: 0,
             keep,
         }
     }
@@ -77,13 +80,20 @@ impl Input {
     /// agent that does not read its prompt to the end has its reasons.
     pub(super) async fn write(&mut self) -> usize {
         match &mut self.pipe {
-            Some(pipe) if !self.waiting.is_empty() => pipe.write(&self.waiting).await.unwrap_or(0),
-            _ => 0,
+            Some(pipe) => {
+                let left = self.waiting.get(self.written..).unwrap_or(&[]);
+                pipe.write(left).await.unwrap_or(0)
+            }
+            None => 0,
         }
     }
 
     pub(super) fn wrote(&mut self, bytes: usize) {
-        self.waiting.drain(..bytes);
+        self.written += bytes;
+        if self.written >= self.waiting.len() {
+            self.waiting.clear();
+            self.written = 0;
+        }
         if bytes == 0 || (self.waiting.is_empty() && !self.keep) {
             self.pipe = None;
         }

@@ -122,6 +122,16 @@ async fn a_planted_link_is_replaced_and_never_followed() {
         .await
         .unwrap();
     let home = attempt.prepared.dirs.role_home("builder");
+    // A directory where the login goes is put aside, however deep it is.
+    std::fs::create_dir_all(home.join(".agent.json/below/it")).unwrap();
+    attempt.prepared.homes.write_seed("builder").unwrap();
+    assert!(home.join(".agent.json").is_file());
+    attempt.prepared.homes.remove_seed("builder").unwrap();
+    // One that the agent put there since is no login.
+    std::fs::create_dir_all(home.join(".agent.json/below")).unwrap();
+    attempt.prepared.homes.remove_seed("builder").unwrap();
+    std::fs::remove_dir_all(home.join(".agent.json")).unwrap();
+    std::fs::remove_dir_all(home.join(".agent")).unwrap();
     let elsewhere = fixture.repo.scratch().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
     std::fs::write(elsewhere.join("token"), "theirs").unwrap();
