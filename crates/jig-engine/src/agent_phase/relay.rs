@@ -221,35 +221,42 @@ mod tests {
     use crate::redact::Redactor;
     use crate::trace::NoSink;
 
-    /// Large events are bounded together, long before their number is.
-    #[test]
-    fn events_are_left_out_once_the_trace_has_no_room_for_the_send() {
+    /// The lines of the trace after a send that said this.
+    fn traced(send: impl FnOnce(&mut Relay<'_>)) -> Vec<Value> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("trace.jsonl");
         let clock = Arc::new(jig_process::SystemClock::new());
         let redactor = Arc::new(Redactor::default());
         let trace = Emitter::open(&path, clock, redactor, Arc::new(NoSink));
         let mut relay = Relay::new("build", &trace);
-        relay.room = 1_000;
-        let long = "x".repeat(400);
-        for _ in 0..10 {
-            let (tool, input) = ("Read".to_owned(), json!({ "path": long }));
-            relay.pass(RuntimeEvent::ToolCall { tool, input });
-        }
-        relay.pass(RuntimeEvent::Text { text: long.clone() });
-        for _ in 0..5 {
-            let (log, text) = ("note".to_owned(), long.clone());
-            let detail = None;
-            relay.pass(RuntimeEvent::Log { log, text, detail });
-        }
+        send(&mut relay);
         relay.end();
         let written = std::fs::read_to_string(path).unwrap();
-        let lines: Vec<Value> = written
-            .lines()
+        let lines = written.lines();
+        lines
             .map(|line| serde_json::from_str(line).unwrap())
-            .collect();
+            .collect()
+    }
+
+    /// Large events are bounded together, long before their number is.
+    #[test]
+    fn events_are_left_out_once_the_trace_has_no_room_for_the_send() {
+        let long = "x".repeat(400);
+        let lines = traced(|relay| {
+            relay.room = 1_000;
+            for _ in 0..10 {
+                let (tool, input) = ("Read".to_owned(), json!({ "path": long }));
+                relay.pass(RuntimeEvent::ToolCall { tool, input });
+            }
+            relay.pass(RuntimeEvent::Text { text: long.clone() });
+            for _ in 0..5 {
+                let (log, text) = ("note".to_owned(), long.clone());
+                let detail = None;
+                relay.pass(RuntimeEvent::Log { log, text, detail });
+            }
+        });
         // The second is begun while there is room; the last line counts the rest.
-        assert_eq!(lines.len(), 3, "{written}");
+        assert_eq!(lines.len(), 3, "{lines:#?}");
         assert_eq!(lines[1]["type"], "tool_call");
         let said = lines[2]["payload"]["text"].as_str().unwrap();
         assert!(
@@ -260,28 +267,15 @@ mod tests {
 
     #[test]
     fn messages_in_parts_are_not_run_together() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("trace.jsonl");
-        let clock = Arc::new(jig_process::SystemClock::new());
-        let redactor = Arc::new(Redactor::default());
-        let trace = Emitter::open(&path, clock, redactor, Arc::new(NoSink));
-        let mut relay = Relay::new("build", &trace);
-        for part in ["fi", "rst", "", "sec", "ond"] {
-            relay.pass(match part {
-                "" => RuntimeEvent::TextEnd,
-                part => RuntimeEvent::TextDelta { text: part.into() },
-            });
-        }
-        relay.pass(RuntimeEvent::TextEnd);
-        relay.end();
-        let written = std::fs::read_to_string(path).unwrap();
-        let texts: Vec<String> = written
-            .lines()
-            .map(|line| {
-                let event: Value = serde_json::from_str(line).unwrap();
-                event["payload"]["text"].as_str().unwrap().to_owned()
-            })
-            .collect();
+        let lines = traced(|relay| {
+            for part in ["fi", "rst", "", "sec", "ond", ""] {
+                relay.pass(match part {
+                    "" => RuntimeEvent::TextEnd,
+                    part => RuntimeEvent::TextDelta { text: part.into() },
+                });
+            }
+        });
+        let texts: Vec<_> = lines.iter().map(|line| &line["payload"]["text"]).collect();
         assert_eq!(texts, ["first", "second"]);
     }
 }
