@@ -56,11 +56,13 @@ impl Answer {
     /// The answer.
     pub(crate) fn take(&mut self) -> String {
         let answer = std::mem::take(self);
-        if answer.said.trim().is_empty() {
+        let said = if answer.said.trim().is_empty() {
             answer.before
         } else {
             answer.said
-        }
+        };
+        // What stands at the end counts, and more than this is not looked at.
+        text::tail(&said, limits::ENVELOPE_BYTES).to_owned()
     }
 }
 
@@ -103,6 +105,6 @@ mod tests {
         }
         answer.chunk(None, "end");
         let said = answer.take();
-        assert!(said.ends_with("end") && said.len() <= 2 * limits::ENVELOPE_BYTES);
+        assert!(said.ends_with("end") && said.len() <= limits::ENVELOPE_BYTES);
     }
 }

@@ -176,7 +176,7 @@ impl AcpDialect {
     fn greeted(&mut self, result: &Value, heard: &mut Vec<Heard>) {
         self.greeting = Greeting::read(result);
         let Some(plan) = &self.plan else {
-            self.answer.chunk(None, &result.to_string());
+            self.answer.chunk(None, &self.greeting.said().to_string());
             self.end = Some(Ok(()));
             return finish(heard);
         };

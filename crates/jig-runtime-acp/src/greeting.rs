@@ -1,12 +1,13 @@
 //! Who an agent says it is.
 
 use jig_protocol::text::head;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::dialect::text;
 
-/// Of a name or a version more is not shown.
+/// Of a name or a version more is not kept; nor of methods to authenticate with.
 const SHOWN_BYTES: usize = 100;
+const AUTH_METHODS: usize = 64;
 
 /// The version of the protocol that is spoken here.
 pub(crate) const PROTOCOL: u64 = 1;
@@ -40,10 +41,28 @@ impl Greeting {
             loads: can["loadSession"] == true,
             resumes: can["sessionCapabilities"]["resume"].is_object(),
             auth_methods: methods
-                .map(|method| text(method, "id").to_owned())
+                .take(AUTH_METHODS)
+                .map(|method| head(text(method, "id"), SHOWN_BYTES).to_owned())
                 .collect(),
             protocol: result["protocolVersion"].as_u64(),
         }
+    }
+
+    /// The result that [`Self::read`] reads as this, without all that is not
+    /// asked for, which may be large.
+    pub(crate) fn said(&self) -> Value {
+        let methods = self.auth_methods.iter();
+        let methods: Vec<Value> = methods.map(|id| json!({ "id": id })).collect();
+        let mut can = json!({ "loadSession": self.loads });
+        if self.resumes {
+            can["sessionCapabilities"] = json!({ "resume": {} });
+        }
+        json!({
+            "protocolVersion": self.protocol,
+            "agentInfo": { "name": self.name, "version": self.version },
+            "agentCapabilities": can,
+            "authMethods": methods,
+        })
     }
 
     /// Whether a session can be continued by a later process.
@@ -71,9 +90,26 @@ impl Greeting {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+
+    /// However much an agent says of itself, what is kept reads the same again.
+    #[test]
+    fn what_is_kept_is_small_and_says_the_same() {
+        let methods: Vec<Value> = (0..100_000)
+            .map(|n| json!({"id": format!("method {n}"), "description": "long"}))
+            .collect();
+        let long = "x".repeat(1_000_000);
+        let said = json!({"protocolVersion": 1, "authMethods": methods, "more": long,
+            "agentInfo": {"name": long, "version": "1"},
+            "agentCapabilities": {"sessionCapabilities": {"resume": {}}}});
+        let greeting = Greeting::read(&said);
+        assert!(greeting.is_understood() && greeting.resumes && !greeting.loads);
+        let kept = greeting.said();
+        assert!(kept.to_string().len() < 10_000);
+        assert_eq!(Greeting::read(&kept), greeting);
+        let silent = Greeting::default();
+        assert_eq!(Greeting::read(&silent.said()), silent);
+    }
 
     #[test]
     fn what_is_not_said_is_not_offered() {

@@ -16,6 +16,9 @@ const SWITCHES: [&str; 5] = [
     "IS_SANDBOX",
 ];
 
+/// Where the CLI keeps everything, instead of HOME.
+const CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
+
 /// The file in HOME that holds the system prompt during a send. A file, because
 /// arguments are visible to every user and end at 128 KiB.
 pub(crate) const SYSTEM_PROMPT_FILE: &str = ".jig-system-prompt";
@@ -106,11 +109,17 @@ pub(crate) fn invocation(
 
 /// The switches that the request does not set itself.
 fn switches(request: &SendRequest) -> Vec<(OsString, OsString)> {
-    SWITCHES
+    let mut switches: Vec<(OsString, OsString)> = SWITCHES
         .iter()
         .filter(|name| request.env.get(name).is_none())
         .map(|name| (OsString::from(name), OsString::from("1")))
-        .collect()
+        .collect();
+    if request.env.get(CONFIG_DIR).is_some() {
+        // The operator's own directory is no place for a role.
+        let own = request.home.join(".claude");
+        switches.push((CONFIG_DIR.into(), own.into()));
+    }
+    switches
 }
 
 #[derive(Default)]
@@ -318,5 +327,16 @@ mod tests {
             .map(|(name, _)| name.to_str().unwrap())
             .collect();
         assert_eq!(names, SWITCHES[..4]);
+    }
+
+    #[test]
+    fn a_role_never_works_in_the_operators_own_directory() {
+        let request = SendRequest {
+            env: Environment::empty().with(CONFIG_DIR, "/operators/own"),
+            ..request()
+        };
+        let made = invocation(Path::new("/bin/claude"), Conversation::New("i"), &request);
+        let own = (CONFIG_DIR.into(), OsString::from("/home/.claude"));
+        assert_eq!(made.env.last(), Some(&own));
     }
 }

@@ -100,7 +100,8 @@ pub struct SendRequest {
     /// The role's HOME.
     pub home: PathBuf,
     /// The environment. Beside it only fixed switches of the adapter's own
-    /// reach the process, and never over a variable that is set here.
+    /// reach the process, and never over a variable that is set here, but for
+    /// one that names where the agent keeps its files: that is below `home`.
     pub env: Environment,
     /// Files that hold a copied login, as paths below `home` (relative to it,
     /// or with it): written by the engine just before the send, removed by the
