@@ -54,6 +54,12 @@ async fn what_the_vendor_says() {
             true,
         ),
         (
+            Step::text("half").stop(Stop::MaxTokens),
+            FailureClass::Other,
+            "max_output_tokens",
+            false,
+        ),
+        (
             Step::empty().stop(Stop::ContextWindow),
             FailureClass::Other,
             "context window",
