@@ -8,6 +8,9 @@ use jig_protocol::text;
 use jig_runtime::{OperatorHome, login};
 use toml::{Table, Value};
 
+/// The vendor's own provider, which the CLI takes where none is named.
+const VENDOR: &str = "openai";
+
 /// Whether a value is of the kind that its setting has.
 type Fits = fn(&Value) -> bool;
 
@@ -165,13 +168,22 @@ impl Operator {
     /// of the operator's own that does not ask for it.
     #[must_use]
     pub fn needs_login(&self) -> bool {
-        self.chosen().is_none_or(|provider| {
-            provider.get("requires_openai_auth") == Some(&Value::Boolean(true))
-        })
+        match (self.chosen_name(), self.chosen()) {
+            (None | Some(VENDOR), None) => true,
+            // Another that comes with the CLI, such as one of a local server.
+            (Some(_), None) => false,
+            (_, Some(provider)) => {
+                provider.get("requires_openai_auth") == Some(&Value::Boolean(true))
+            }
+        }
+    }
+
+    fn chosen_name(&self) -> Option<&str> {
+        self.settings.get("model_provider")?.as_str()
     }
 
     fn chosen(&self) -> Option<&Table> {
-        let name = self.settings.get("model_provider")?.as_str()?;
+        let name = self.chosen_name()?;
         let providers = self.settings.get("model_providers")?;
         providers.get(name)?.as_table()
     }
@@ -257,6 +269,7 @@ stream_max_retries = 2
         let needs = |said: &str| Operator::parse(said).unwrap().needs_login();
         assert!(needs(""));
         assert!(needs("model_provider = \"openai\""));
+        assert!(!needs("model_provider = \"ollama\""));
         assert!(needs(
             &OWN.replace("provider = \"mine\"", "provider = \"other\"")
         ));
